@@ -9,7 +9,8 @@
 
 #ifdef __CUDACC_RTC__
 /// What nvcc compiles it to. Compiled at run time, there is no C library that declares it.
-__device__ __forceinline__ void __assert_fail(const char* message, const char* file, unsigned line, const char* function)
+__device__ __forceinline__ void __assert_fail(const char* message, const char* file, unsigned line,
+                                              const char* function)
 {
     __assertfail(message, file, line, function, sizeof(char));
 }
