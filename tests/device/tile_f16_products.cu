@@ -7,4 +7,31 @@ TESSERA_TEST_TILE_PRODUCT(f16, f16, f16, RowMajor, ColumnMajor, RowMajor)
 TESSERA_TEST_TILE_PRODUCT(f16, f16, float, ColumnMajor, RowMajor, RowMajor)
 TESSERA_TEST_TILE_PRODUCT(f16, f16, float, ColumnMajor, ColumnMajor, ColumnMajor)
 
+namespace {
+
+struct HoldsFive {
+    tile::Input<f16, 64, 64> a;
+    tile::Output<f16, 64, 64> d;
+    static constexpr tile::Hints hints{.warpgroups = 1, .warps_m = 2, .warps_n = 2};
+
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : d.tiles(cta)) {
+            const auto first = tile::hold(cta, a, at);
+            const auto second = tile::hold(cta, a, at);
+            const auto third = tile::hold(cta, a, at);
+            const auto fourth = tile::hold(cta, a, at);
+            const auto fifth = tile::hold(cta, a, at);
+            d.store(at, tile::convert<f16>(mma(first, fifth, tile::zeros<float, 64, 64>(cta))));
+        }
+    }
+};
+
+}  // namespace
+
+void tile_holds_five(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<f16>& d)
+{
+    tile::launch(stream, HoldsFive{a, d});
+}
+
 }  // namespace tessera::test

@@ -343,6 +343,7 @@ TEST_CASE("a program that cannot run is refused before anything is launched")
     };
     CHECK(code_of([&] { product(a, b); }) == ErrorCode::shape_mismatch);   // 64 columns, 72 rows
     CHECK(code_of([&] { product(a, b3); }) == ErrorCode::shape_mismatch);  // one D, three B
+    CHECK(code_of([&] { tile_holds_five(stream, a.view().first(), d.view().first()); }) == ErrorCode::launch_refused);
     product(a, a);
 }
 

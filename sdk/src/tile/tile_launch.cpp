@@ -52,6 +52,11 @@ void require_plan(const Plan& plan, StreamRef stream, const std::source_location
                           plan.unequal_batches[1]),
               "inputs are single matrices, or batches of as many");
     }
+    if (plan.held > most_held) {
+        raise(ErrorCode::launch_refused, operation, caller,
+              fmt::format("the program holds {} tiles at once", plan.held),
+              fmt::format("at most {}: load the others by a stream", most_held));
+    }
     if (plan.tiles > std::numeric_limits<std::int32_t>::max()) {
         raise(ErrorCode::size_overflow, operation, caller, fmt::format("the output has {} tiles", plan.tiles),
               "at most 2147483647: larger tiles");

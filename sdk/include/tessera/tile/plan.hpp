@@ -29,6 +29,7 @@ struct Plan {
     std::size_t scratch_bytes = 0;           // shared memory for exchanges between threads
     std::size_t stage_bytes = 0;             // of a ring slot
     std::size_t held_bytes = 0;              // of operands that stay for a work tile
+    int held = 0;                            // how many there are at once
     bool by_tma = true;                      // TMA can address every input that passes through shared memory
     std::int64_t unequal_steps[2] = {0, 0};  // lengths of two bands of one stream that differ
     std::int64_t unequal_tiles[2] = {0, 0};  // tiles of two partitions that differ

@@ -483,6 +483,7 @@ private:
         detail::Plan& plan = *detail::planning();
         plan.by_tma = plan.by_tma && view.has_map();
         plan.held_bytes = plan.held_bytes > ring_->held ? plan.held_bytes : ring_->held;
+        plan.held = plan.held > ring_->held_count ? plan.held : ring_->held_count;
 #endif
     }
 
