@@ -55,6 +55,7 @@ public:
 private:
     template <class, int, int>
     friend class Place;
+    TESSERA_TILE Position() {}  // for a place that is refused
     TESSERA_TILE Position(const TilePosition& position, detail::RingState& ring)
         : ring_(&ring), row_(position.row), column_(position.column), batch_(position.batch)
     {}
