@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_programs
 /// @brief Tile programs: kernels without threads, barriers or swizzles. Includes all of tessera/tile.
 
 #include "tessera/detail/language.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_programs
 /// @brief `Cta`: what a program gets to know of the CTA that runs it, and `Hints`: what it may say of it.
 ///
 /// A program runs several times at once, in one CTA: threads that load tiles run it for its loads, threads that compute for its

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_values
 /// @brief How the threads of a CTA exchange values: other layouts, `transpose`, and reductions along rows and columns.
 ///
 /// All exchanges use the first bytes of dynamic shared memory, one after the other.

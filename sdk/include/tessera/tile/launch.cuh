@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_programs
 /// @brief `tile::launch`: runs a tile program on a stream.
 
 #include "tessera/detail/language.hpp"

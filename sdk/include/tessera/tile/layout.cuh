@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_values
 /// @brief Which values of a tile a thread has. Programs do not name layouts: tiles carry them in their types.
 ///
 /// A layout has `registers` values per thread. `row(i)` and `column(i)` say where value i of the calling thread is, `exists(i)`

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_values
 /// @brief Functions of tiles, element by element, in float; `zeros`, `full`, `iota_rows`, `iota_columns`.
 
 #include "tessera/detail/language.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_products
 /// @brief `mma`: products of tiles on the tensor cores, and `zeros`, the sums that they begin with.
 
 #include "tessera/detail/language.hpp"

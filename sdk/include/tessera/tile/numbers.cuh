@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_views
 /// @brief `Numbers<T>`: an array in device memory from which a program reads single values, such as the matrix of each tile.
 
 #include "tessera/detail/language.hpp"

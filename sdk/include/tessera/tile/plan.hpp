@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_programs
 /// @brief What the host learns of a program before it launches it: it runs the program once, with threads that have no tiles.
 
 #include "tessera/detail/language.hpp"

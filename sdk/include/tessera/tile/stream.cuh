@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_products
 /// @brief `stream`: bands of inputs, tile by tile, through shared memory, loaded ahead of their use.
 
 #include "tessera/detail/language.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_values
 /// @brief `Tile<T, Rows, Columns>`: a matrix of values that the threads of a CTA have together; `map`, `zip` and arithmetic.
 ///
 /// A shape is part of the type. Arithmetic works element by element; a column vector (Rows, 1) or a row vector (1, Columns) meets

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// @ingroup tile
+/// @ingroup tile_views
 /// @brief `Input` and `Output`: matrices in memory, cut into tiles; `Place`: which tile a program is at.
 ///
 /// Only an output's partition makes places. No two CTAs get the same one, and a tile can be stored only at a place: programs cannot
