@@ -294,7 +294,8 @@ class Reference:
                 text += f".. doxygenconcept:: {concept.findtext('compoundname')}\n\n"
                 text += code_block(concept_definition(concept))
             if header.members:
-                text += ".. cpp:namespace:: tessera\n\n"
+                qualified = header.members[0].findtext("qualifiedname") or "tessera::"
+                text += f".. cpp:namespace:: {qualified.rpartition('::')[0] or 'tessera'}\n\n"
                 text += f".. doxygengroup:: {header.name}\n   :content-only:\n\n.. cpp:namespace:: NULL\n\n"
         return text + toctree(group.classes)
 
