@@ -318,6 +318,23 @@ TEST_CASE("programs of rows: loads, stores, reductions, exchanges, at every edge
     check_rows<bf16, 2, 4096>(1.0 / 128);
 }
 
+TEST_CASE("what an input has less than the output is loaded as outside, also where no row of a tile is left")
+{
+    const Stream stream;
+    Matrices<bf16, RowMajor> x(stream, 3, 4096, 1, 0, 0);
+    Matrices<bf16, RowMajor> y(stream, 8, 4096, 1, 0, 0);
+    x.fill([] { return 2; });
+    tile_rows<bf16, 2, 4096>(stream, RowProgram::scale, x.view().first(), y.view().first());
+    y.host = y.device.to_vector();
+    std::size_t wrong = 0;
+    for (std::int64_t row = 0; row < y.rows; ++row) {
+        for (std::int64_t column = 0; column < y.columns; ++column) {
+            wrong += y.at(0, row, column) == (row < x.rows ? 5.0 : 1.0) ? 0U : 1U;
+        }
+    }
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("attention, with and without a causal mask, for lengths that tiles do not divide")
 {
     if (capability() >= 80) {

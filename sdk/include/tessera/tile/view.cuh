@@ -463,7 +463,7 @@ __device__ __forceinline__ void request_values(RingState& ring, const Memory<Ele
         const auto row_bytes = static_cast<std::uint32_t>(window.columns * static_cast<int>(sizeof(T)));
         full.arrive_and_expect(static_cast<std::uint32_t>(rows) * row_bytes);
         auto* const to = static_cast<std::byte*>(__cvta_shared_to_generic(slot_address(ring)));
-        if (window.columns == C && window.leading_dimension == C) {
+        if (rows > 0 && window.columns == C && window.leading_dimension == C) {
             cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, window.first,
                                      static_cast<std::uint32_t>(rows) * row_bytes, full.bytes().word());
         } else {
