@@ -20,6 +20,7 @@
 #include <type_traits>
 
 #include "tessera/detail/host_device.hpp"
+#include "tessera/detail/trap.hpp"
 #include "tessera/element.hpp"
 #include "tessera/error.hpp"
 #include "tessera/storage_order.hpp"
@@ -128,16 +129,6 @@ int device_of_elements(const void* pointer, std::size_t alignment, std::string_v
 [[noreturn]] void raise_batch_index(std::int64_t index, std::int64_t count, const std::source_location& caller);
 [[noreturn]] void raise_batch_index(std::int64_t outer, std::int64_t inner, std::int64_t outer_count,
                                     std::int64_t count, const std::source_location& caller);
-
-#ifdef __CUDACC__
-/// Stops the kernel where the host would throw.
-__device__ __forceinline__ void trap_unless(bool condition)
-{
-    if (!condition) {
-        __trap();
-    }
-}
-#endif
 
 }  // namespace detail
 

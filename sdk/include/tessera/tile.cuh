@@ -8,10 +8,12 @@
 
 #include "tessera/tile/cta.cuh"
 #include "tessera/tile/exchange.cuh"
-#include "tessera/tile/launch.cuh"
 #include "tessera/tile/math.cuh"
 #include "tessera/tile/mma.cuh"
 #include "tessera/tile/numbers.cuh"
 #include "tessera/tile/stream.cuh"
 #include "tessera/tile/tile.cuh"
 #include "tessera/tile/view.cuh"
+#ifndef __CUDACC_RTC__
+#include "tessera/tile/launch.cuh"
+#endif

@@ -6,7 +6,7 @@
 
 #include "tessera/device.hpp"
 #include "tessera/error.hpp"
-#include "tessera/tile/plan.hpp"
+#include "tessera/tile/choice.hpp"
 
 namespace tessera::tile::detail {
 namespace {

@@ -45,6 +45,7 @@ template <Instructions Multiplies, Role Part, Hints Wishes>
 struct Machine {
     static constexpr Instructions instructions = Multiplies;
     static constexpr Role role = Part;
+    static constexpr bool is_planned = Part == Role::plan;
     static constexpr bool computes = Part == Role::all || Part == Role::compute;
     static constexpr int warps_m = Multiplies == Instructions::wgmma ? 4 * Wishes.warpgroups : Wishes.warps_m;
     static constexpr int warps_n = Multiplies == Instructions::wgmma ? 1 : Wishes.warps_n;

@@ -95,7 +95,7 @@ __device__ __forceinline__ void exchange_values(const Tile<T, R, C, From>& tile,
 template <class To, bool Transposed, class T, int R, int C, class From>
 TESSERA_TILE auto exchanged(const Tile<T, R, C, From>& tile)
 {
-    need_scratch(static_cast<std::size_t>(exchanged_rows_of<T, R, C>) * exchanged_row<T, C> * sizeof(T));
+    need_scratch<From, static_cast<std::size_t>(exchanged_rows_of<T, R, C>) * exchanged_row<T, C> * sizeof(T)>();
     Tile<T, Transposed ? C : R, Transposed ? R : C, To> result;
     if constexpr (From::registers > 0) {
         exchange_values<Transposed>(tile, result);
@@ -265,7 +265,7 @@ TESSERA_TILE auto reduce_rows(const X& x, Combine combine, typename detail::fact
     using How = detail::Reduction<detail::PresentLayout<Layout>>;
     Tile<Element, Facts::rows, 1, Rows> result;
     if constexpr (How::row_warps > 1) {
-        detail::need_scratch(static_cast<std::size_t>(How::row_warps) * Facts::rows * sizeof(Element));
+        detail::need_scratch<Layout, static_cast<std::size_t>(How::row_warps) * Facts::rows * sizeof(Element)>();
     }
     const auto& values = detail::settled(x);
     const auto& tile = detail::combinable(values);
@@ -301,7 +301,7 @@ TESSERA_TILE auto reduce_columns(const X& x, Combine combine, typename detail::f
     static_assert(Facts::rows > 1, "tessera: a tile with one row has nothing to reduce along its columns");
     Tile<Element, 1, Facts::columns, Columns> result;
     if constexpr (How::column_warps > 1) {
-        detail::need_scratch(static_cast<std::size_t>(How::column_warps) * Facts::columns * sizeof(Element));
+        detail::need_scratch<Layout, static_cast<std::size_t>(How::column_warps) * Facts::columns * sizeof(Element)>();
     }
     const auto& values = detail::settled(x);
     const auto& tile = detail::combinable(values);

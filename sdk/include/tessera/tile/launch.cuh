@@ -8,99 +8,17 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <source_location>
 #include <type_traits>
 
-#include "tessera/device.hpp"
-#include "tessera/device/barrier.cuh"
 #include "tessera/launch.hpp"
 #include "tessera/stream.hpp"
-#include "tessera/tile/cta.cuh"
-#include "tessera/tile/exchange.cuh"
-#include "tessera/tile/plan.hpp"
+#include "tessera/tile/choice.hpp"
+#include "tessera/tile/kernel.cuh"
 
 namespace tessera::tile {
 
 namespace detail {
-
-/// A program's hints, or the default ones.
-template <class Program>
-constexpr Hints hints_of()
-{
-    if constexpr (requires { Program::hints; }) {
-        static_assert(
-            requires { typename std::integral_constant<int, Program::hints.stages>; },
-            "tessera: a program's hints are static constexpr tile::Hints hints");
-        return Program::hints;
-    } else {
-        return {};
-    }
-}
-template <class Program>
-inline constexpr Hints program_hints = hints_of<Program>();
-
-/// A kernel has code for a device if its limit of threads is that of its CTAs there: elsewhere its body is empty.
-inline constexpr int threads_of_empty_kernel = 32;
-
-template <Instructions With, class Program>
-constexpr int threads_of_kernel()
-{
-    constexpr int threads = Machine<With, Role::all, program_hints<Program>>::all_threads;
-#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    return With == Instructions::wgmma ? threads_of_empty_kernel : threads;
-#else
-    return threads;
-#endif
-}
-
-/// What the host calls a program with.
-template <class Program>
-using PlanningCta = Cta<Machine<Instructions::mma_sync, Role::plan, program_hints<Program>>>;
-
-/// Runs a program.
-template <Instructions With, class Program>
-__global__ void __launch_bounds__(threads_of_kernel<With, Program>())
-    tile_kernel(const __grid_constant__ Program program, const SharedMemory memory)
-{
-    constexpr Hints hints = program_hints<Program>;
-    RingState ring;
-    ring.shared = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile_shared_memory)) + memory.ring;
-    ring.held = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile_shared_memory)) + memory.held;
-    ring.stage_bytes = memory.stage_bytes;
-    ring.stages = memory.stages;
-    ring.has_loads = memory.loads_in_ring;
-    if constexpr (With == Instructions::mma_sync) {
-        program(Cta<Machine<With, Role::all, hints>>(ring));
-    } else {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-        constexpr int threads = Machine<With, Role::all, hints>::threads;
-        ring.barriers =
-            reinterpret_cast<TileBarriers*>(tile_shared_memory + memory.ring + memory.stages * memory.stage_bytes);
-        const BarriersPublished published = publish_barriers([&](const BarrierInitializer& by) {
-#pragma unroll 1
-            for (int i = 0; i < memory.stages; ++i) {
-                by.initialize(ring.barriers->full[i], 1);
-                by.initialize(ring.barriers->empty[i], threads / 32);
-            }
-#pragma unroll 1
-            for (int i = 0; i < most_held; ++i) {
-                by.initialize(ring.barriers->held_full[i], 1);
-                by.initialize(ring.barriers->held_empty[i], threads / 32);
-            }
-        });
-        ring.published = &published;
-        cudaGridDependencySynchronize();  // the launch lets this kernel begin before the one before it has ended
-        cudaTriggerProgrammaticLaunchCompletion();
-        if (of_first_lane(warp()) == threads / 32) {
-            program(Cta<Machine<With, Role::load, hints>>(ring));
-        } else {
-            program(Cta<Machine<With, Role::compute, hints>>(ring));
-        }
-#endif
-    }
-}
 
 /// Makes a plan while it exists.
 class Planning {
@@ -119,8 +37,7 @@ template <class Program>
 Plan plan_of(const Program& program)
 {
     const Planning planning;
-    RingState ring;
-    program(PlanningCta<Program>(ring));
+    plan_program(program);
     return planning.plan();
 }
 
@@ -147,7 +64,7 @@ void launch(StreamRef stream, const Program& program, std::source_location calle
 {
     static_assert(std::is_trivially_copyable_v<Program>,
                   "tessera: a tile program is copied to the GPU: its members are inputs, outputs and plain values");
-    static_assert(std::is_invocable_v<const Program&, detail::PlanningCta<Program>>,
+    static_assert(std::is_invocable_v<const Program&, detail::PlanningCta<Instructions::mma_sync, Program>>,
                   "tessera: a tile program has TESSERA_TILE void operator()(auto cta) const");
     constexpr auto mma_sync = Instructions::mma_sync;
     constexpr auto wgmma = Instructions::wgmma;

@@ -9,7 +9,10 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "tessera/detail/trap.hpp"
+#ifndef __CUDACC_RTC__
 #include "tessera/device_span.hpp"
+#endif
 #include "tessera/tile/plan.hpp"
 #include "tessera/tile/tile.cuh"
 
@@ -36,26 +39,33 @@ class Numbers {
 public:
     /// No numbers.
     Numbers() = default;
+#ifndef __CUDACC_RTC__
     /// Refers to the elements of a span.
-    Numbers(const DeviceSpan<const T>& numbers) : numbers_(numbers) {}
+    Numbers(const DeviceSpan<const T>& numbers)
+        : data_(numbers.data()), size_(numbers.size()), device_(numbers.device())
+    {}
     /// Refers to elements that can be written, too.
-    Numbers(const DeviceSpan<T>& numbers) : numbers_(numbers) {}
+    Numbers(const DeviceSpan<T>& numbers) : Numbers(DeviceSpan<const T>(numbers)) {}
+#endif
 
     /// Returns number `index`; on the host 0. An index out of range stops the kernel.
     TESSERA_TILE T operator[]([[maybe_unused]] std::size_t index) const
     {
 #ifdef __CUDA_ARCH__
-        return numbers_[index];
+        tessera::detail::trap_unless(index < size_);
+        return data_[index];
 #else
-        detail::note_matrix(numbers_.device(), 1);
+        detail::note_device(device_);
         return T{};
 #endif
     }
     /// Returns how many numbers there are.
-    TESSERA_TILE std::size_t size() const { return numbers_.size(); }
+    TESSERA_TILE std::size_t size() const { return size_; }
 
 private:
-    DeviceSpan<const T> numbers_;
+    const T* data_ = nullptr;
+    std::size_t size_ = 0;
+    int device_ = -1;
 };
 
 }  // namespace tessera::tile

@@ -2,16 +2,21 @@
 
 /// @file
 /// @ingroup tile_programs
-/// @brief What the host learns of a program before it launches it: it runs the program once, with threads that have no tiles.
+/// @brief What is learnt of a program before it is launched. The program runs once with threads that have no tiles, and its
+/// operations note what they will need: on the host; or, for a program that is compiled at run time, in the compiler.
 
 #include "tessera/detail/language.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
+#ifndef __CUDACC_RTC__
+#include <initializer_list>
+#endif
 
 #include "tessera/detail/host_device.hpp"
-#include "tessera/stream.hpp"
+#ifdef __CUDACC_RTC__
+#include "tessera/tile/plan_comments.cuh"
+#endif
 
 namespace tessera::tile {
 
@@ -23,7 +28,23 @@ enum class Instructions : std::uint8_t {
 
 namespace detail {
 
-/// What a program needs. The host collects it by running the program with `Absent` tiles.
+/// How a CTA's dynamic shared memory is divided: what exchanges use, the ring, its barriers.
+struct SharedMemory {
+    std::uint32_t held = 0;         // where operands are that stay for a work tile
+    std::uint32_t ring = 0;         // where stages begin
+    std::uint32_t stage_bytes = 0;  // of each
+    std::int32_t stages = 0;
+    std::uint32_t bytes = 0;     // of all
+    bool loads_in_ring = false;  // `Input::load` gets its tile through the ring
+};
+
+/// Stages of a ring at most.
+inline constexpr int most_stages = 8;
+/// Operands that stay for a work tile at most.
+inline constexpr int most_held = 4;
+
+#ifndef __CUDACC_RTC__
+/// What a program needs.
 struct Plan {
     std::int64_t tiles = -1;                 // of the first partition that the program goes through; -1: there was none
     std::size_t scratch_bytes = 0;           // shared memory for exchanges between threads
@@ -46,6 +67,25 @@ struct Plan {
     {
         load_bytes = bytes > load_bytes ? bytes : load_bytes;
         loads_in_ring = loads_in_ring && can_pass_ring;
+    }
+    void note_places(std::int64_t count, std::int64_t matrices) noexcept
+    {
+        if (tiles < 0) {
+            batches = matrices;
+            tiles = count;
+        } else if (tiles != count) {
+            unequal_tiles[0] = tiles;
+            unequal_tiles[1] = count;
+        }
+    }
+    void note_extents(std::initializer_list<std::int64_t> extents) noexcept
+    {
+        for (const std::int64_t extent : extents) {
+            if (extent != *extents.begin()) {
+                unequal_steps[0] = *extents.begin();
+                unequal_steps[1] = extent;
+            }
+        }
     }
     void note_device(int device) noexcept
     {
@@ -72,60 +112,89 @@ inline Plan*& planning() noexcept
     return plan;
 }
 
-/// Notes shared memory for an exchange; in device code it is there.
-TESSERA_DETAIL_HOST_DEVICE inline void need_scratch([[maybe_unused]] std::size_t bytes)
+/// Notes shared memory for an exchange of a tile in `Layout`.
+template <class Layout, std::size_t Bytes>
+TESSERA_DETAIL_HOST_DEVICE inline void need_scratch()
 {
 #ifndef __CUDA_ARCH__
     if (Plan* const plan = planning()) {
-        plan->need_scratch(bytes);
+        plan->need_scratch(Bytes);
     }
 #endif
 }
 
-/// Notes a matrix that the program uses.
-TESSERA_DETAIL_HOST_DEVICE inline void note_matrix([[maybe_unused]] int device, [[maybe_unused]] std::int64_t batches)
+/// Notes a matrix of which the program uses that of a place's batch. `Memory` is `detail::Memory`.
+template <class Machine, class Memory>
+TESSERA_DETAIL_HOST_DEVICE inline void note_matrix([[maybe_unused]] const Memory& memory)
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->note_device(memory.device);
+        plan->note_batches(memory.batches);
+    }
+#endif
+}
+
+/// Notes that the program uses memory of a device.
+TESSERA_DETAIL_HOST_DEVICE inline void note_device([[maybe_unused]] int device)
 {
 #ifndef __CUDA_ARCH__
     if (Plan* const plan = planning()) {
         plan->note_device(device);
-        plan->note_batches(batches);
     }
 #endif
 }
 
-/// How a CTA's dynamic shared memory is divided: what exchanges use, the ring, its barriers.
-struct SharedMemory {
-    std::uint32_t held = 0;         // where operands are that stay for a work tile
-    std::uint32_t ring = 0;         // where stages begin
-    std::uint32_t stage_bytes = 0;  // of each
-    std::int32_t stages = 0;
-    std::uint32_t bytes = 0;     // of all
-    bool loads_in_ring = false;  // `Input::load` gets its tile through the ring
-};
+/// Notes that the program goes through the places of an output.
+template <class Machine, class Memory>
+TESSERA_DETAIL_HOST_DEVICE inline void note_places([[maybe_unused]] const Memory& memory,
+                                                   [[maybe_unused]] std::int64_t tiles)
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->note_places(tiles, memory.batches);
+    }
+#endif
+}
 
-/// Stages of a ring at most.
-inline constexpr int most_stages = 8;
-/// Operands that stay for a work tile at most.
-inline constexpr int most_held = 4;
+/// Notes a tile that is loaded into registers. `Passing` is its `PassingTile`.
+template <class Passing, class Memory>
+TESSERA_DETAIL_HOST_DEVICE inline void note_load([[maybe_unused]] const Memory& memory)
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->note_load(static_cast<std::size_t>(Passing::bytes), Passing::can_pass(memory));
+    }
+#endif
+}
 
-/// A kernel that a choice may fall on.
-struct Candidate {
-    const void* kernel;
-    int threads;  // of a CTA. A kernel whose limit is another has no code for the device
-};
+/// Notes a stream whose steps have `Bytes` bytes.
+template <std::size_t Bytes, class... Bands>
+TESSERA_DETAIL_HOST_DEVICE inline void note_stream([[maybe_unused]] const Bands&... bands)
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->need_stage(Bytes);
+        plan->by_tma = plan->by_tma && (bands.view().has_map() && ...);
+        plan->note_extents({bands.extent()...});
+    }
+#endif
+}
 
-/// How a program is launched.
-struct Choice {
-    Instructions instructions = Instructions::mma_sync;
-    SharedMemory memory;
-    unsigned grid = 0;
-};
-
-/// Checks a plan and chooses a kernel.
-/// @param stages  that the program wishes; 0: as many as fit
-/// @throws Error  as `tile::launch`
-Choice choose(const Plan& plan, StreamRef stream, const Candidate& mma_sync, const Candidate& wgmma, int stages,
-              const std::source_location& caller);
+/// Notes a tile that is held. `count` and `bytes` are those of all held at the time, with this one.
+template <class View>
+TESSERA_DETAIL_HOST_DEVICE inline void note_held([[maybe_unused]] const View& view, [[maybe_unused]] int count,
+                                                 [[maybe_unused]] std::uint32_t bytes)
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->by_tma = plan->by_tma && view.has_map();
+        plan->held_bytes = bytes > plan->held_bytes ? bytes : plan->held_bytes;
+        plan->held = count > plan->held ? count : plan->held;
+    }
+#endif
+}
+#endif  // __CUDACC_RTC__
 
 }  // namespace detail
 

@@ -14,6 +14,7 @@
 #include <cuda/std/utility>
 #include <type_traits>
 
+#include "tessera/detail/trap.hpp"
 #include "tessera/device/barrier.cuh"
 #include "tessera/device/smem_descriptor.hpp"
 #include "tessera/device/tma.cuh"
@@ -268,9 +269,15 @@ public:
         static_assert((Views::Staged::exists && ...),
                       "tessera: a streamed tile's contiguous side must have 16, 32, 64 or a multiple of 128 bytes");
         steps_ = cuda::std::get<0>(bands_).steps();
+#ifdef __CUDACC_RTC__
+        // Ahead of time, the host compares all bands. At run time it knows those only that it finds in the plan's comments.
+        if constexpr (!Machine::is_planned) {
+            tessera::detail::trap_unless(((bands.extent() == cuda::std::get<0>(bands_).extent()) && ...));
+        }
+#endif
         if constexpr (Machine::role == detail::Role::plan) {
             steps_ = 1;
-            plan(bands...);
+            detail::note_stream<(detail::staged_bytes_of<Views> + ...)>(bands...);
         } else if constexpr (Machine::role == detail::Role::all) {
             detail::meet<Machine::threads>();  // nobody reads the ring any more
             ring_->slot = 0;
@@ -296,22 +303,6 @@ public:
     TESSERA_TILE End end() const { return {}; }
 
 private:
-    TESSERA_TILE static void plan([[maybe_unused]] const Band<Views>&... bands)
-    {
-#ifndef __CUDA_ARCH__
-        detail::Plan& plan = *detail::planning();
-        plan.need_stage((detail::staged_bytes_of<Views> + ...));
-        plan.by_tma = plan.by_tma && (bands.view().has_map() && ...);
-        const std::int64_t extents[] = {bands.extent()...};
-        for (const std::int64_t extent : extents) {
-            if (extent != extents[0]) {
-                plan.unequal_steps[0] = extents[0];
-                plan.unequal_steps[1] = extent;
-            }
-        }
-#endif
-    }
-
     template <std::size_t Index>
     static constexpr std::uint32_t offset = detail::stage_offset<Index, Views...>();  // of an operand in a slot
     TESSERA_TILE std::uint32_t slot_address(int slot) const
@@ -440,7 +431,7 @@ public:
         const int index = ring_->held_count++;
         ring_->held += bytes;
         if constexpr (Machine::role == detail::Role::plan) {
-            plan(view);
+            detail::note_held(view, ring_->held_count, ring_->held);
         } else if constexpr (Machine::role == detail::Role::all) {
             detail::meet<Machine::threads>();  // nobody reads what was there
             detail::copy_staged<Machine::threads>(view, this->address(), spot);
@@ -477,16 +468,6 @@ public:
     Held& operator=(const Held&) = delete;
 
 private:
-    TESSERA_TILE void plan([[maybe_unused]] const View& view) const
-    {
-#ifndef __CUDA_ARCH__
-        detail::Plan& plan = *detail::planning();
-        plan.by_tma = plan.by_tma && view.has_map();
-        plan.held_bytes = plan.held_bytes > ring_->held ? plan.held_bytes : ring_->held;
-        plan.held = plan.held > ring_->held_count ? plan.held : ring_->held_count;
-#endif
-    }
-
     detail::RingState* ring_;
 };
 
@@ -501,7 +482,7 @@ TESSERA_TILE Held<Machine, View> hold(Cta<Machine> cta, const View& view, const 
 {
     static_assert(View::rows == Rows,
                   "tessera: a held tile has the rows of the output's tiles: give its input as many");
-    detail::note_matrix(view.memory().device, view.memory().batches);
+    detail::note_matrix<Machine>(view.memory());
     return Held<Machine, View>(
         cta, view,
         {view.memory().batch_of(at.batch()), at.first_row(), View::columns == Columns ? at.first_column() : 0});

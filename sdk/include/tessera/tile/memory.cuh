@@ -1,0 +1,345 @@
+#pragma once
+
+/// @file
+/// @ingroup tile_views
+/// @brief How tiles come from global memory into registers, and back. Private to tessera/tile.
+
+#include "tessera/detail/language.hpp"
+
+#include <cuda/ptx>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "tessera/tile/cta.cuh"
+#include "tessera/tile/matrix.hpp"
+#include "tessera/tile/tile.cuh"
+
+namespace tessera::tile::detail {
+
+/// A word of this many bytes.
+template <int Bytes>
+struct word_of;
+template <>
+struct word_of<1> {
+    using type = std::uint8_t;
+};
+template <>
+struct word_of<2> {
+    using type = std::uint16_t;
+};
+template <>
+struct word_of<4> {
+    using type = std::uint32_t;
+};
+template <>
+struct word_of<8> {
+    using type = uint2;
+};
+template <>
+struct word_of<16> {
+    using type = uint4;
+};
+
+/// `Count` neighbours in memory, moved by one instruction.
+template <class T, int Count>
+struct Neighbours {
+    using Word = typename word_of<static_cast<int>(sizeof(T)) * Count>::type;
+    T of[Count];
+
+    __device__ static Neighbours load(const T* from)
+    {
+        return __builtin_bit_cast(Neighbours, *reinterpret_cast<const Word*>(from));
+    }
+    __device__ void store(T* to) const
+    {
+        if constexpr (sizeof(Word) <= 2) {
+            *reinterpret_cast<Word*>(to) = __builtin_bit_cast(Word, *this);
+        } else {
+            // Words are put together by hand: nvcc would else store them in pieces.
+            constexpr int in_word = 4 / static_cast<int>(sizeof(T));
+            std::uint32_t words[sizeof(Word) / 4];
+#pragma unroll
+            for (int i = 0; i < static_cast<int>(sizeof(Word)) / 4; ++i) {
+                words[i] = 0;
+#pragma unroll
+                for (int j = 0; j < in_word; ++j) {
+                    words[i] |= bits(of[i * in_word + j]) << 8 * static_cast<int>(sizeof(T)) * j;
+                }
+            }
+            if constexpr (sizeof(Word) == 16) {
+                __stwb(reinterpret_cast<uint4*>(to), make_uint4(words[0], words[1], words[2], words[3]));
+            } else if constexpr (sizeof(Word) == 8) {
+                __stwb(reinterpret_cast<uint2*>(to), make_uint2(words[0], words[1]));
+            } else {
+                *reinterpret_cast<std::uint32_t*>(to) = words[0];
+            }
+        }
+    }
+
+private:
+    __device__ static std::uint32_t bits(const T& value)
+    {
+        return __builtin_bit_cast(typename word_of<static_cast<int>(sizeof(T))>::type, value);
+    }
+};
+
+/// The first element of a tile.
+struct Spot {
+    std::int64_t batch;
+    std::int64_t row;
+    std::int64_t column;
+};
+
+/// The part of a matrix that a tile covers.
+template <class T, class Order>
+struct Window {
+    T* first;                        // element (0, 0) of the tile
+    std::int64_t leading_dimension;  // of the matrix
+    int rows;                        // that the matrix has of the tile
+    int columns;
+
+    __device__ Window(const Memory<T, Order>& memory, const Spot& spot, int tile_rows, int tile_columns)
+        : first(memory.at(spot.batch, spot.row, spot.column)),
+          leading_dimension(memory.leading_dimension),
+          rows(static_cast<int>(::min(memory.rows - spot.row, static_cast<std::int64_t>(tile_rows)))),
+          columns(static_cast<int>(::min(memory.columns - spot.column, static_cast<std::int64_t>(tile_columns))))
+    {}
+    __device__ bool has(int row, int column) const { return row < rows && column < columns; }
+    __device__ T* at(int row, int column) const
+    {
+        return Memory<T, Order>::row_major ? first + (row * leading_dimension + column)
+                                           : first + (column * leading_dimension + row);
+    }
+};
+
+/// The vectors of a thread's values that one instruction moves: of at most 16 bytes.
+template <class T, class Layout>
+struct VectorsOf {
+    static constexpr int bytes = Layout::vector * static_cast<int>(sizeof(T));
+    static constexpr int length = bytes > 16 ? 16 / static_cast<int>(sizeof(T)) : Layout::vector;
+    static constexpr int count = Layout::registers / length;
+    using Vector = Neighbours<T, length>;
+};
+
+/// Loads a thread's values of a tile.
+template <class T, int R, int C, class Layout, class Element, class Order>
+__device__ __forceinline__ void load_values(Tile<T, R, C, Layout>& tile, const Memory<Element, Order>& memory,
+                                            const Spot& spot, T outside)
+{
+    auto& values = Access::values(tile);
+    const Window<Element, Order> window(memory, spot, R, C);
+    if constexpr (requires { Layout::vector; } && Memory<Element, Order>::row_major) {
+        using Vectors = VectorsOf<T, Layout>;
+        using Vector = typename Vectors::Vector;
+        if (memory.in_vectors && memory.columns % Vectors::length == 0) {
+            Vector vectors[Vectors::count];  // all are under way before the first is used
+#pragma unroll
+            for (int i = 0; i < Vectors::count; ++i) {
+                const int first = i * Vectors::length;
+#pragma unroll
+                for (int j = 0; j < Vectors::length; ++j) {
+                    vectors[i].of[j] = outside;
+                }
+                if (Layout::exists(first) && window.has(Layout::row(first), Layout::column(first))) {
+                    vectors[i] = Vector::load(window.at(Layout::row(first), Layout::column(first)));
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < Layout::registers; ++i) {
+                values[i] = vectors[i / Vectors::length].of[i % Vectors::length];
+            }
+            return;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < Layout::registers; ++i) {
+        values[i] = outside;
+        if (Layout::exists(i) && window.has(Layout::row(i), Layout::column(i))) {
+            values[i] = *window.at(Layout::row(i), Layout::column(i));
+        }
+    }
+}
+
+/// A tile as it passes through a slot of the ring: its rows, one after the other.
+template <class T, int R, int C, class Order>
+struct PassingTile {
+    static constexpr int row_bytes = C * static_cast<int>(sizeof(T));
+    static constexpr int bytes = R * row_bytes;
+    static constexpr bool exists = std::is_same_v<Order, RowMajor> && row_bytes % 16 == 0 && bytes <= 64 * 1024;
+
+    /// True if all rows are whole pieces of 16 bytes.
+    template <class Element>
+    static bool can_pass(const Memory<Element, Order>& memory)
+    {
+        return exists && memory.in_vectors && memory.columns * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
+    }
+};
+
+/// Asks for a tile, row by row, for the ring's next slot. Called by the whole warp that loads.
+template <class T, int R, int C, class Element, class Order>
+__device__ __forceinline__ void request_values(RingState& ring, const Memory<Element, Order>& memory, const Spot& spot)
+{
+    using Passing = PassingTile<T, R, C, Order>;
+    const Window<Element, Order> window(memory, spot, R, C);
+    wait_until_empty(ring);
+    if (elect_one()) {
+        const Barrier full(ring.barriers->full[ring.slot], *ring.published);
+        const int rows = window.rows > 0 && window.columns > 0 ? window.rows : 0;
+        const auto row_bytes = static_cast<std::uint32_t>(window.columns * static_cast<int>(sizeof(T)));
+        full.arrive_and_expect(static_cast<std::uint32_t>(rows) * row_bytes);
+        auto* const to = static_cast<std::byte*>(__cvta_shared_to_generic(slot_address(ring)));
+        if (rows > 0 && window.columns == C && window.leading_dimension == C) {
+            cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, window.first,
+                                     static_cast<std::uint32_t>(rows) * row_bytes, full.bytes().word());
+        } else {
+#pragma unroll 1
+            for (int row = 0; row < rows; ++row) {
+                cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global,
+                                         to + row * Passing::row_bytes, window.at(row, 0), row_bytes,
+                                         full.bytes().word());
+            }
+        }
+    }
+    __syncwarp();
+    advance(ring);
+}
+
+/// Reads a thread's values of a tile from the ring's next slot, and frees it.
+template <class T, int R, int C, class Layout, class Element, class Order>
+__device__ __forceinline__ void receive_values(Tile<T, R, C, Layout>& tile, RingState& ring,
+                                               const Memory<Element, Order>& memory, const Spot& spot, T outside)
+{
+    using Vectors = VectorsOf<T, Layout>;
+    using Vector = typename Vectors::Vector;
+    const Window<Element, Order> window(memory, spot, R, C);
+    const bool inside = window.rows == R && window.columns == C;
+    wait_until_full(ring);
+    const auto* const from = static_cast<const T*>(__cvta_shared_to_generic(slot_address(ring)));
+    auto& values = Access::values(tile);
+#pragma unroll
+    for (int i = 0; i < Vectors::count; ++i) {
+        const int first = i * Vectors::length;
+        Vector vector;
+#pragma unroll
+        for (int j = 0; j < Vectors::length; ++j) {
+            vector.of[j] = outside;
+        }
+        if (Layout::exists(first) && (inside || window.has(Layout::row(first), Layout::column(first)))) {
+            vector = Vector::load(from + Layout::row(first) * C + Layout::column(first));
+        }
+#pragma unroll
+        for (int j = 0; j < Vectors::length; ++j) {
+            values[first + j] = vector.of[j];
+        }
+    }
+    release(ring, ring.slot);
+    advance(ring);
+}
+
+/// Exchanges between the four lanes that have neighbouring columns: lane q gets word q of each of them.
+__device__ __forceinline__ void transpose_in_quad(std::uint32_t (&words)[4])
+{
+    const bool odd = lane() % 2 != 0;
+    const bool upper = lane() % 4 >= 2;
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+        const std::uint32_t other = __shfl_xor_sync(~0U, odd ? words[i] : words[i + 1], 1);
+        (odd ? words[i] : words[i + 1]) = other;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const std::uint32_t other = __shfl_xor_sync(~0U, upper ? words[i] : words[i + 2], 2);
+        (upper ? words[i] : words[i + 2]) = other;
+    }
+}
+
+/// Stores sums. Four lanes have eight columns of a row; of 16-bit elements, they exchange 32 columns so that each writes 16 bytes.
+template <class T, int R, int C, int WarpsM, int WarpsN, class Order>
+__device__ __forceinline__ void store_values(const Tile<T, R, C, Fragments<R, C, WarpsM, WarpsN>>& tile,
+                                             const Memory<T, Order>& memory, const Spot& spot)
+{
+    using Layout = Fragments<R, C, WarpsM, WarpsN>;
+    const auto& values = Access::values(tile);
+    const Window<T, Order> window(memory, spot, R, C);
+    const bool inside = window.rows == R && window.columns == C;
+    if constexpr (Memory<T, Order>::row_major && sizeof(T) == 2 && Layout::along_n % 4 == 0) {
+        if (inside && memory.in_vectors) {
+#pragma unroll
+            for (int m = 0; m < Layout::along_m; ++m) {
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    T* const line = window.at(Layout::row(m * 4 * Layout::along_n + 2 * half),
+                                              Layout::Grid::n() * 8 * Layout::along_n + lane() % 4 * 8);
+#pragma unroll
+                    for (int n = 0; n < Layout::along_n; n += 4) {
+                        std::uint32_t words[4];
+#pragma unroll
+                        for (int i = 0; i < 4; ++i) {
+                            const int first = (m * Layout::along_n + n + i) * 4 + 2 * half;
+                            words[i] = __builtin_bit_cast(std::uint16_t, values[first]) |
+                                       static_cast<std::uint32_t>(__builtin_bit_cast(std::uint16_t, values[first + 1]))
+                                           << 16;
+                        }
+                        transpose_in_quad(words);
+                        __stwb(reinterpret_cast<uint4*>(line + n * 8),
+                               make_uint4(words[0], words[1], words[2], words[3]));
+                    }
+                }
+            }
+            return;
+        }
+    }
+    if constexpr (Memory<T, Order>::row_major) {
+        if (inside && memory.in_vectors) {
+#pragma unroll
+            for (int i = 0; i < Layout::registers; i += 2) {
+                const Neighbours<T, 2> pair{values[i], values[i + 1]};
+                pair.store(window.at(Layout::row(i), Layout::column(i)));
+            }
+            return;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < Layout::registers; ++i) {
+        if (window.has(Layout::row(i), Layout::column(i))) {
+            *window.at(Layout::row(i), Layout::column(i)) = values[i];
+        }
+    }
+}
+
+template <class T, int R, int C, class Layout, class Order>
+__device__ __forceinline__ void store_values(const Tile<T, R, C, Layout>& tile, const Memory<T, Order>& memory,
+                                             const Spot& spot)
+{
+    const auto& values = Access::values(tile);
+    const Window<T, Order> window(memory, spot, R, C);
+    if constexpr (requires { Layout::vector; } && Memory<T, Order>::row_major) {
+        using Vectors = VectorsOf<T, Layout>;
+        using Vector = typename Vectors::Vector;
+        if (memory.in_vectors && memory.columns % Vectors::length == 0) {
+#pragma unroll
+            for (int i = 0; i < Vectors::count; ++i) {
+                const int first = i * Vectors::length;
+                Vector vector;
+#pragma unroll
+                for (int j = 0; j < Vectors::length; ++j) {
+                    vector.of[j] = values[first + j];
+                }
+                if (Layout::exists(first) && window.has(Layout::row(first), Layout::column(first))) {
+                    vector.store(window.at(Layout::row(first), Layout::column(first)));
+                }
+            }
+            return;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < Layout::registers; ++i) {
+        if (Layout::owns(i) && window.has(Layout::row(i), Layout::column(i))) {
+            *window.at(Layout::row(i), Layout::column(i)) = values[i];
+        }
+    }
+}
+
+}  // namespace tessera::tile::detail

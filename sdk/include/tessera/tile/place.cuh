@@ -1,0 +1,179 @@
+#pragma once
+
+/// @file
+/// @ingroup tile_views
+/// @brief `Place`: which tile of its output a program is at.
+///
+/// Only an output's partition makes places. No two CTAs get the same one, and a tile can be stored only at a place: programs cannot
+/// overwrite each other's results.
+
+#include "tessera/detail/language.hpp"
+
+#include <concepts>
+#include <cstdint>
+
+#include "tessera/detail/refused.hpp"
+#include "tessera/device/tile_raster.hpp"
+#include "tessera/tile/cta.cuh"
+#include "tessera/tile/tile.cuh"
+
+namespace tessera::tile {
+
+template <class T, int Rows, int Columns, class Order>
+class Output;
+
+/// Where a tile is. `Input::load` takes it; `Output::store` takes only a `Place`.
+/// @tparam Rows     of a tile
+/// @tparam Columns  of a tile
+template <class Machine, int Rows, int Columns>
+class Position {
+public:
+    static constexpr int rows = Rows;        ///< of a tile
+    static constexpr int columns = Columns;  ///< of a tile
+
+    /// Returns the tile's first row in the matrix.
+    TESSERA_TILE std::int64_t first_row() const { return std::int64_t{row_} * Rows; }
+    /// Returns the tile's first column in the matrix.
+    TESSERA_TILE std::int64_t first_column() const { return std::int64_t{column_} * Columns; }
+    /// Returns the row in tiles.
+    TESSERA_TILE std::uint32_t tile_row() const { return row_; }
+    /// Returns the column in tiles.
+    TESSERA_TILE std::uint32_t tile_column() const { return column_; }
+    /// Returns the number of the matrix in its batch.
+    TESSERA_TILE std::uint32_t batch() const { return batch_; }
+    /// For the library.
+    TESSERA_TILE detail::RingState& ring() const { return *ring_; }
+
+private:
+    template <class, int, int>
+    friend class Place;
+    TESSERA_TILE Position() {}  // for a place that is refused
+    TESSERA_TILE Position(const TilePosition& position, detail::RingState& ring)
+        : ring_(&ring), row_(position.row), column_(position.column), batch_(position.batch)
+    {}
+
+    detail::RingState* ring_;
+    std::uint32_t row_;
+    std::uint32_t column_;
+    std::uint32_t batch_;
+};
+
+/// A tile of the output that the calling CTA is at, and nobody else. Made by `Output::tiles`.
+/// @tparam Rows     of a tile
+/// @tparam Columns  of a tile
+template <class Machine, int Rows, int Columns>
+class Place : public Position<Machine, Rows, Columns> {
+public:
+    /// Refuses to compile: a place made by hand could be another CTA's.
+    template <std::integral... Indices>
+    TESSERA_TILE explicit Place(Indices...)
+    {
+        static_assert(tessera::detail::always_false<Indices...>,
+                      "tessera: places are not made by hand: output.tiles(cta) has those that no other CTA has");
+    }
+
+    /// Returns the position of this tile in the transposed matrix: (column, row) in tiles. Other CTAs may store a tile there, so it
+    /// is only loaded from.
+    TESSERA_TILE Position<Machine, Columns, Rows> transposed() const
+    {
+        return Position<Machine, Columns, Rows>(TilePosition{this->tile_column(), this->tile_row(), this->batch()},
+                                                this->ring());
+    }
+
+private:
+    template <class, int, int, class>
+    friend class Output;
+    template <class, int, int>
+    friend class PlaceRange;
+    TESSERA_TILE Place(const TilePosition& position, detail::RingState& ring)
+        : Position<Machine, Rows, Columns>(position, ring)
+    {}
+};
+
+namespace detail {
+
+/// The order of the tiles of an output.
+struct TileOrder {
+    const TileRaster* raster;
+    std::uint32_t rows;     // in tiles
+    std::uint32_t columns;  // in tiles
+    std::uint32_t batches;
+    bool from_last_row;  // the last row of all matrices first, instead of the raster's order
+
+    TESSERA_TILE std::uint32_t count() const { return rows * columns * batches; }
+    TESSERA_TILE TilePosition position(std::uint32_t tile) const
+    {
+        if (!from_last_row) {
+            return raster->position(tile);
+        }
+        const std::uint32_t in_matrix = tile / batches;
+        return {rows - 1 - in_matrix / columns, in_matrix % columns, tile % batches};
+    }
+};
+
+}  // namespace detail
+
+/// The places of the calling CTA: one of each round of as many tiles as there are CTAs, forwards and backwards in turn, so that work
+/// that grows from tile to tile is shared equally.
+template <class Machine, int Rows, int Columns>
+class PlaceRange {
+public:
+    /// The end of the range.
+    struct End {};
+    /// Goes from one place to the next.
+    class Iterator {
+    public:
+        /// For the library.
+        TESSERA_TILE Iterator(const detail::TileOrder& order, detail::RingState& ring, std::uint32_t cta,
+                              std::uint32_t ctas)
+            : order_(order), ring_(&ring), tile_(cta), step_(2 * (ctas - cta) - 1), round_trip_(2 * ctas)
+        {}
+        /// Returns the place.
+        TESSERA_TILE Place<Machine, Rows, Columns> operator*() const { return {order_.position(tile_), *ring_}; }
+        /// Goes on to the next place.
+        TESSERA_TILE Iterator& operator++()
+        {
+            tile_ += step_;
+            step_ = round_trip_ - step_;
+            return *this;
+        }
+        /// Returns false after the last place.
+        TESSERA_TILE bool operator!=(End) const { return tile_ < order_.count(); }
+
+    private:
+        detail::TileOrder order_;
+        detail::RingState* ring_;
+        std::uint32_t tile_;
+        std::uint32_t step_;
+        std::uint32_t round_trip_;
+    };
+
+    /// For the library.
+    TESSERA_TILE PlaceRange(const detail::TileOrder& order, detail::RingState& ring) : order_(order), ring_(&ring) {}
+    /// Returns the first place.
+    TESSERA_TILE Iterator begin() const
+    {
+#ifdef __CUDA_ARCH__
+        return Iterator(order_, *ring_, blockIdx.x, gridDim.x);
+#else
+        return Iterator(order_, *ring_, 0, order_.count());  // a plan is made of the first alone
+#endif
+    }
+    /// Returns the end.
+    TESSERA_TILE End end() const { return {}; }
+
+private:
+    detail::TileOrder order_;
+    detail::RingState* ring_;
+};
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_place = false;
+template <class Machine, int Rows, int Columns>
+inline constexpr bool is_place<Place<Machine, Rows, Columns>> = true;
+
+}  // namespace detail
+
+}  // namespace tessera::tile

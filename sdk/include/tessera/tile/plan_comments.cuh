@@ -1,0 +1,68 @@
+#pragma once
+
+/// @file
+/// @ingroup tile_programs
+/// @brief What the operations of a program that is compiled at run time note of what they need: comments in its PTX. Private to
+/// tessera/tile.
+///
+/// Nobody runs the kernel that has them. A comment names a matrix by a register that is loaded from the parameter where the
+/// matrix's `device` is: this tells which member of the program it is. sdk/src/tile/program_facts.cpp reads the comments.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::tile::detail {
+
+template <class Layout, std::size_t Bytes>
+__device__ __forceinline__ void need_scratch()
+{
+    if constexpr (Layout::registers == 0) {
+        asm volatile("// tessera.scratch %0" ::"n"(Bytes));
+    }
+}
+
+template <class Machine, class Memory>
+__device__ __forceinline__ void note_matrix(const Memory& memory)
+{
+    if constexpr (Machine::is_planned) {
+        asm volatile("// tessera.matrix %0" ::"r"(memory.device));
+    }
+}
+
+__device__ __forceinline__ void note_device(int) {}
+
+template <class Machine, class Memory>
+__device__ __forceinline__ void note_places(const Memory& memory, std::int64_t)
+{
+    if constexpr (Machine::is_planned) {
+        asm volatile("// tessera.places %0" ::"r"(memory.device));
+    }
+}
+
+template <class Passing, class Memory>
+__device__ __forceinline__ void note_load(const Memory& memory)
+{
+    asm volatile("// tessera.load %0 %1 %2" ::"n"(Passing::bytes), "n"(Passing::exists ? 1 : 0), "r"(memory.device));
+}
+
+template <std::size_t Bytes, class... Bands>
+__device__ __forceinline__ void note_stream(const Bands&... bands)
+{
+    asm volatile("// tessera.stream %0" ::"n"(Bytes));
+    (bands.note(), ...);
+}
+
+/// Notes a band of the stream that was noted last. If the band has an end of its own, its length is not known.
+template <class Memory>
+__device__ __forceinline__ void note_band(const Memory& memory, bool along_columns, bool is_whole)
+{
+    asm volatile("// tessera.band %0 %1 %2" ::"r"(memory.device), "r"(along_columns ? 1 : 0), "r"(is_whole ? 1 : 0));
+}
+
+template <class View>
+__device__ __forceinline__ void note_held(const View& view, int count, std::uint32_t bytes)
+{
+    asm volatile("// tessera.held %0 %1 %2" ::"r"(bytes), "r"(count), "r"(view.memory().device));
+}
+
+}  // namespace tessera::tile::detail

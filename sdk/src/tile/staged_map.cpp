@@ -1,0 +1,41 @@
+#include "tessera/device.hpp"
+#include "tessera/tile/view_arguments.hpp"
+
+namespace tessera::tile::detail {
+
+bool encode_map(const StagedMap& of, const AnyMemory& memory, AnyTensorMap<3>& map, const std::source_location& caller)
+{
+    if (memory.device < 0 || memory.rows == 0 || memory.columns == 0 || !memory.in_vectors) {
+        return false;
+    }
+    const Device device(memory.device, caller);
+    if (!device.properties().has_tensor_maps) {
+        return false;
+    }
+    const auto inner = static_cast<std::uint64_t>(of.row_major ? memory.columns : memory.rows);
+    const auto outer = static_cast<std::uint64_t>(of.row_major ? memory.rows : memory.columns);
+    // A single line may have any leading dimension; TMA wants a multiple of 16 bytes.
+    const std::uint64_t line = outer == 1 ? (inner * of.element_bytes + 15) / 16 * 16
+                                          : static_cast<std::uint64_t>(memory.leading_dimension) * of.element_bytes;
+    const auto matrices = static_cast<std::uint64_t>(memory.batches);
+    const std::uint64_t matrix =
+        matrices == 1 ? line * outer : static_cast<std::uint64_t>(memory.batch_stride) * of.element_bytes;
+    if (matrix == 0) {
+        return false;  // one matrix for all of a batch
+    }
+    const tessera::detail::TensorMapRequest request{.element_name = to_string(of.element),
+                                                    .type = of.type,
+                                                    .element_bytes = of.element_bytes,
+                                                    .rank = 3,
+                                                    .data = memory.data,
+                                                    .extents = {inner, outer, matrices},
+                                                    .strides = {line, matrix},
+                                                    .box = {of.in_line, of.box_lines, 1},
+                                                    .swizzle = of.swizzle,
+                                                    .out_of_bounds = OutOfBounds::zero,
+                                                    .promotion = L2Promotion::b128};
+    map = AnyTensorMap<3>::from_bits(tessera::detail::encode_tensor_map(device, request, caller));
+    return true;
+}
+
+}  // namespace tessera::tile::detail
