@@ -34,4 +34,27 @@ void tile_holds_five(StreamRef stream, const MatrixView<const f16>& a, const Mat
     tile::launch(stream, HoldsFive{a, d});
 }
 
+struct CentredProduct {
+    tile::Input<f16, 128, 64> a;
+    tile::Input<f16, 64, 128> b;
+    tile::Output<float, 128, 128> d;
+
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : d.tiles(cta)) {
+            auto sum = tile::zeros<float, 128, 128>(cta);
+            for (auto [left, right] : tile::stream(cta, a.row(at), b.column(at))) {
+                sum = mma(left, right, sum);
+            }
+            d.store(at, sum - tile::column_sums(sum) / 128.0F);
+        }
+    }
+};
+
+void tile_centred_product(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<const f16>& b,
+                          const MatrixView<float>& d)
+{
+    tile::launch(stream, CentredProduct{a, b, d});
+}
+
 }  // namespace tessera::test

@@ -40,6 +40,10 @@ template <class T>
 void tile_attention(StreamRef stream, const BatchView<const T>& q, const BatchView<const T>& k,
                     const BatchView<const T>& v, const BatchView<T>& z, float scale, bool causal);
 
+/// d = a * b, minus the mean of each column of a tile of (128, 128): sums of products that warps exchange.
+void tile_centred_product(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<const f16>& b,
+                          const MatrixView<float>& d);
+
 /// d = a * a, by a program that holds five tiles at once: more than it may.
 void tile_holds_five(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<f16>& d);
 

@@ -291,6 +291,37 @@ TEST_CASE("products of f16 tiles are exact in every order, with bias and C")
     check_products<f16, f16, float, ColumnMajor, ColumnMajor, ColumnMajor>();
 }
 
+TEST_CASE("what warps exchange does not touch the tiles that are loaded meanwhile")
+{
+    // More tiles than SMs: on a GPU with warp roles, the next product is loaded while this one's columns are summed.
+    constexpr std::int64_t m = 128, n = 128 * 150, k = 512;
+    const Stream stream;
+    std::mt19937_64 engine = random_engine(23);
+    Matrices<f16, RowMajor> a(stream, m, k, 1, 0, 0), b(stream, k, n, 1, 0, 0);
+    Matrices<float, RowMajor> d(stream, m, n, 1, 0, 0);
+    const auto random = [&] { return static_cast<float>(static_cast<int>(engine() % 5) - 2); };
+    a.fill(random);
+    b.fill(random);
+    tile_centred_product(stream, a.view().first(), b.view().first(), d.view().first());
+    d.host = d.device.to_vector();
+    std::size_t wrong = 0;
+    std::vector<double> column(static_cast<std::size_t>(m));
+    for (std::int64_t c = 0; c < n; c += 7) {
+        double mean = 0;
+        for (std::int64_t r = 0; r < m; ++r) {
+            double& sum = column[static_cast<std::size_t>(r)] = 0;
+            for (std::int64_t l = 0; l < k; ++l) {
+                sum += a.at(0, r, l) * b.at(0, l, c);
+            }
+            mean += sum / m;
+        }
+        for (std::int64_t r = 0; r < m; ++r) {
+            wrong += column[static_cast<std::size_t>(r)] - mean == d.at(0, r, c) ? 0U : 1U;
+        }
+    }
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("products of bf16 and tf32 tiles are exact")
 {
     if (capability() >= 80) {
