@@ -12,6 +12,7 @@
 
 #include "fake_runtime/fake_runtime.hpp"
 #include "tessera/tessera.hpp"
+#include "tessera/tile/program.hpp"
 
 namespace {
 
@@ -157,6 +158,21 @@ void tensor_map_refused(const Stream& stream)
     auto map = TensorMap<f16, Box<64, 8>, Swizzle::b128>::of(buffer.matrix(100, 100));
 }
 
+void compilation_failed(const Stream& /*stream*/)
+{
+#line 1 "example.cpp"
+    auto program = tile::Program::from_source(R"(
+    struct Ones {
+        tessera::tile::Output<float, 16, 64> d;
+        TESSERA_TILE void operator()(auto cta) const
+        {
+            for (auto at : d.tiles(cta)) d.store(at, tessera::tile::full<float, 16, 32>(cta, 1.0F));
+        }
+    };)",
+                                              {.name = "ones.cu"});
+    auto code = program.compile("Ones", {9, 0});
+}
+
 struct Example {
     ErrorCode code;
     void (*run)(const Stream&);
@@ -179,7 +195,8 @@ constexpr Example examples[] = {{ErrorCode::shape_mismatch, shape_mismatch},
                                 {ErrorCode::launch_refused, launch_refused},
                                 {ErrorCode::cuda_failure, cuda_failure},
                                 {ErrorCode::context_lost, context_lost},
-                                {ErrorCode::tensor_map_refused, tensor_map_refused}};
+                                {ErrorCode::tensor_map_refused, tensor_map_refused},
+                                {ErrorCode::compilation_failed, compilation_failed}};
 
 /// Prints what the example throws. False if that is not what its page is about.
 bool print(const Example& example)

@@ -84,6 +84,7 @@ programs=(
     "all light examples/tile_programs/tile_transpose"
     "h200,b200 light examples/tile_programs/tile_gemm"
     "h200,b200 light examples/tile_programs/tile_gemm_epilogue"
+    "h200,b200 light examples/tile_programs/tile_run_time"
     "h200,b200 light examples/tile_programs/tile_gated_mlp"
     "h200,b200 light examples/tile_programs/tile_attention"
     "h200,b200 light examples/tile_programs/tile_grouped_gemm"

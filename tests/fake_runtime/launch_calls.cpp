@@ -101,6 +101,23 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     });
 }
 
+// Code that was compiled at run time: the double has no device to run it.
+cudaError_t cudaLibraryLoadData(cudaLibrary_t*, const void*, cudaJitOption*, void**, unsigned, cudaLibraryOption*,
+                                void**, unsigned)
+{
+    return call("cudaLibraryLoadData", [] { return cudaErrorNotSupported; });
+}
+
+cudaError_t cudaLibraryGetKernel(cudaKernel_t*, cudaLibrary_t, const char*)
+{
+    return call("cudaLibraryGetKernel", [] { return cudaErrorNotSupported; });
+}
+
+cudaError_t cudaLibraryUnload(cudaLibrary_t)
+{
+    return call("cudaLibraryUnload", [] { return cudaErrorNotSupported; });
+}
+
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value)
 {
     return call("cudaFuncSetAttribute", [&] {

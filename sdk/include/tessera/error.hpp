@@ -57,6 +57,8 @@ enum class ErrorCode : std::uint8_t {
     context_lost = 17,
     /// A tensor map breaks a rule of the encoder (rank, box, stride, swizzle).
     tensor_map_refused = 18,
+    /// A program that is compiled at run time has an error, or there is no compiler.
+    compilation_failed = 19,
 };
 
 /// Returns the code's name as in the enumeration, for example "shape_mismatch".

@@ -35,6 +35,7 @@ constexpr std::array code_names{
     CodeName{ErrorCode::cuda_failure, "cuda_failure"},
     CodeName{ErrorCode::context_lost, "context_lost"},
     CodeName{ErrorCode::tensor_map_refused, "tensor_map_refused"},
+    CodeName{ErrorCode::compilation_failed, "compilation_failed"},
 };
 
 constexpr std::string_view cure_mark = "\n  try: ";

@@ -10,12 +10,13 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/hash.hpp"
+#include "base/shared_file.hpp"
 #include "gemm/backend.hpp"
 #include "kernels/blackwell/blackwell_kernels.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
 #include "tessera/error.hpp"
 #include "tessera/version.hpp"
-#include "tuning/tuning_file.hpp"
 
 namespace tessera {
 namespace {
@@ -39,16 +40,6 @@ void warn(const std::string& sentence)
     if (const GemmTuningCache::WarningHandler handler = warning_handler.load()) {
         handler(sentence);
     }
-}
-
-/// FNV-1a, 64 bits: detects damage, not malice.
-std::uint64_t checksum(std::string_view text) noexcept
-{
-    std::uint64_t hash = 0xCBF29CE484222325U;
-    for (const char character : text) {
-        hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001B3U;
-    }
-    return hash;
 }
 
 /// Parses "name=value" tokens from the front of a line, in the order in which they were written.
@@ -130,7 +121,7 @@ Reading read_lines(const std::string& path, std::vector<std::string>& lines)
 std::string_view identity_of(std::string_view line)
 {
     return detail::has_valid_checksum(line) ? line.substr(0, std::min(line.find(" variant="), line.size()))
-                                            : std::string_view();
+                                                : std::string_view();
 }
 
 std::int64_t time_of(std::string_view line)
@@ -227,7 +218,7 @@ std::string tuning_build()
         }
     }
     return fmt::format("driver={} library={}.{}.{} kernels={:016x}", driver, version.major, version.minor,
-                       version.patch, checksum(kernels));
+                       version.patch, detail::hash(kernels));
 }
 
 // A field that is not written here would be lost. Add new fields to both functions, and raise the format's number.
@@ -250,7 +241,7 @@ std::string format_entry(const TuningKey& key, const TunedChoice& tuned, std::st
         tessera::to_string(choice.variant), config_name(key, choice), choice.cluster_m, choice.cluster_n,
         choice.cluster_k, choice.swapped ? 1 : 0, choice.stream_k ? 1 : 0, choice.band, choice.clusters, tuned.seconds,
         tuned.untuned_seconds, tuned.when);
-    return fmt::format("{}{}{:016x}", line, checksum_mark, checksum(line));
+    return fmt::format("{}{}{:016x}", line, checksum_mark, detail::hash(line));
 }
 
 bool has_valid_checksum(std::string_view line) noexcept
@@ -263,7 +254,7 @@ bool has_valid_checksum(std::string_view line) noexcept
     std::uint64_t value = 0;
     const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
     return digits.size() == 16 && result.ec == std::errc() && result.ptr == digits.data() + digits.size() &&
-           value == checksum(line.substr(0, mark));
+           value == detail::hash(line.substr(0, mark));
 }
 
 std::optional<ParsedEntry> parse_entry(std::string_view line)

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cuda/std/limits>
 #include <type_traits>
 #include <utility>
 
@@ -344,7 +345,7 @@ TESSERA_TILE auto row_maxima(const X& x)
 {
     static_assert(std::is_same_v<typename detail::facts_of<X>::element, float>,
                   "tessera: row_maxima compares float: convert<float>() the tile");
-    return reduce_rows(x, [](float one, float other) { return fmaxf(one, other); }, -__builtin_inff());
+    return reduce_rows(x, [](float one, float other) { return fmaxf(one, other); }, -cuda::std::numeric_limits<float>::infinity());
 }
 /// Returns (1, Columns): the largest value of each column.
 template <detail::TileLike X>
@@ -352,7 +353,7 @@ TESSERA_TILE auto column_maxima(const X& x)
 {
     static_assert(std::is_same_v<typename detail::facts_of<X>::element, float>,
                   "tessera: column_maxima compares float: convert<float>() the tile");
-    return reduce_columns(x, [](float one, float other) { return fmaxf(one, other); }, -__builtin_inff());
+    return reduce_columns(x, [](float one, float other) { return fmaxf(one, other); }, -cuda::std::numeric_limits<float>::infinity());
 }
 
 }  // namespace tessera::tile

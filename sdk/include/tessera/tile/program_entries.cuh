@@ -156,6 +156,8 @@ constexpr ProgramMembers members_of()
                   "inputs, outputs, numbers and plain values, in the order of the launch's arguments");
     static_assert(std::is_trivially_copyable_v<Program>,
                   "tessera: a tile program is copied to the GPU: its members are inputs, outputs and plain values");
+    static_assert(std::is_invocable_v<const Program&, PlanningCta<Instructions::mma_sync, Program>>,
+                  "tessera: a tile program has TESSERA_TILE void operator()(auto cta) const");
     constexpr int count = count_members<Program>();
     static_assert(
         count >= 1 && count <= most_members,

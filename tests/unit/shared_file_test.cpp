@@ -1,7 +1,7 @@
 /// File handling of the tuning cache: links, pipes, permissions, locks held by others, killed processes, wrong clocks,
 /// and a measurement whose file cannot be written.
 
-#include "tuning/tuning_file.hpp"
+#include "base/shared_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #pragma once
 
-/// File handling of the tuning cache: links, locks, permissions, and replacing the file as a whole. tuning_cache.cpp
-/// handles the content.
+/// Files that several processes share, as caches are: links, locks, permissions, and replacing a file as a whole. Their contents
+/// are others' to know.
 
 #include <chrono>
 #include <cstddef>

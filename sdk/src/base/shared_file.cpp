@@ -1,4 +1,4 @@
-#include "tuning/tuning_file.hpp"
+#include "base/shared_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -159,7 +159,7 @@ std::optional<std::string> read_regular_file(const std::string& path, std::size_
     }
     if (static_cast<std::size_t>(facts.st_size) > most_bytes) {
         throw FileError(
-            fmt::format("has {} bytes, more than the {} of the largest tuning cache", facts.st_size, most_bytes));
+            fmt::format("has {} bytes, more than the {} that are read", facts.st_size, most_bytes));
     }
     std::string content(static_cast<std::size_t>(facts.st_size), '\0');
     std::size_t size = 0;

@@ -1,0 +1,281 @@
+/// Launches a program whose types the compiler of the host does not know: checks the arguments against the program's members, makes
+/// the bytes of the program, and plans.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "program/program_state.hpp"
+#include "tessera/error.hpp"
+#include "tessera/launch.hpp"
+#include "tessera/tile/choice.hpp"
+
+namespace tessera::tile {
+namespace detail {
+namespace {
+
+using tessera::detail::raise;
+constexpr std::string_view operation = "tile::Kernel::launch";
+constexpr std::size_t most_parameter_bytes = 4096 - sizeof(SharedMemory);
+
+std::string_view name_of(ValueKind kind)
+{
+    switch (kind) {
+        case ValueKind::boolean: return "bool";
+        case ValueKind::floating: return "floating-point number";
+        case ValueKind::signed_integer: return "signed integer";
+        case ValueKind::unsigned_integer: return "unsigned integer";
+        case ValueKind::other: break;
+    }
+    return "structure";
+}
+
+/// Says what a member is, or what is given for one.
+std::string described(const Member& member, bool is_argument, bool is_const)
+{
+    switch (member.kind) {
+        case MemberKind::input:
+        case MemberKind::output:
+            if (is_argument) {
+                return fmt::format("a {} matrix of {}{}", member.row_major ? "row-major" : "column-major",
+                                   is_const ? "const " : "", to_string(member.element));
+            }
+            return fmt::format("an {} of {} in tiles of ({}, {}), {}",
+                               member.kind == MemberKind::input ? "Input" : "Output", to_string(member.element),
+                               member.rows, member.columns, member.row_major ? "row-major" : "column-major");
+        case MemberKind::numbers:
+            return fmt::format("{} of a {} of {} bytes", is_argument ? "a DeviceSpan" : "Numbers",
+                               name_of(member.number), member.number_bytes);
+        case MemberKind::value: break;
+    }
+    return fmt::format("a {} of {} bytes", name_of(member.number), member.bytes);
+}
+
+bool fits(const Member& member, const ProgramArgument& argument)
+{
+    const Member& given = argument.member;
+    switch (member.kind) {
+        case MemberKind::input:
+        case MemberKind::output:
+            return given.kind == MemberKind::input && given.element == member.element &&
+                   given.row_major == member.row_major && !(member.kind == MemberKind::output && argument.is_const);
+        case MemberKind::numbers:
+            return given.kind == MemberKind::numbers && given.number == member.number &&
+                   given.number_bytes == member.number_bytes;
+        case MemberKind::value: break;
+    }
+    return given.kind == MemberKind::value && given.number == member.number && given.bytes == member.bytes;
+}
+
+/// The bytes of a program, and what is noted while they are made.
+class Packed {
+public:
+    Packed(const LoadedProgram& loaded, const ProgramArgument* arguments, std::size_t count, const LaunchOn& on)
+        : notes_(loaded.program->notes), arguments_(arguments)
+    {
+        require(loaded, count, on.caller);
+        for (std::size_t i = 0; i < count; ++i) {
+            put(i, on.caller);
+        }
+    }
+
+    void* data() noexcept { return bytes_; }
+    Plan plan() const;
+
+private:
+    void require(const LoadedProgram& loaded, std::size_t count, const std::source_location& caller) const
+    {
+        const ProgramMembers& members = notes_.members;
+        if (count != members.count) {
+            raise(ErrorCode::invalid_argument, operation, caller,
+                  fmt::format("{} has {} members, and the launch {} arguments", loaded.type, members.count, count),
+                  "one for each member, in their order");
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            if (!fits(members.of[i], arguments_[i])) {
+                raise(ErrorCode::invalid_argument, operation, caller,
+                      fmt::format("member {} of {} is {}, and argument {} is {}", i + 1, loaded.type,
+                                  described(members.of[i], false, false), i + 1,
+                                  described(arguments_[i].member, true, arguments_[i].is_const)),
+                      "an argument of the member's type: nothing is converted");
+            }
+        }
+        if (members.bytes > most_parameter_bytes) {
+            raise(ErrorCode::launch_refused, operation, caller,
+                  fmt::format("{} has {} bytes, more than the {} that a kernel's parameters may have", loaded.type,
+                              members.bytes, most_parameter_bytes),
+                  "fewer inputs: each has 256 bytes");
+        }
+    }
+
+    template <class T>
+    void copy(std::size_t member, const T& value)
+    {
+        static_assert(std::is_trivially_copyable_v<T>);
+        std::memcpy(bytes_ + notes_.offsets[member], &value, sizeof value);
+    }
+
+    void put(std::size_t index, const std::source_location& caller)
+    {
+        const Member& member = notes_.members.of[index];
+        const ProgramArgument& argument = arguments_[index];
+        switch (member.kind) {
+            case MemberKind::input: {
+                InputState<std::byte, RowMajor> state{{}, argument.memory, false};
+                if (member.can_be_staged) {
+                    const StagedMap map{.element = member.element,
+                                        .type = tensor_map_type_of(member.element),
+                                        .element_bytes = static_cast<std::uint32_t>(size_of(member.element)),
+                                        .in_line = member.in_line,
+                                        .box_lines = member.box_lines,
+                                        .swizzle = member.swizzle,
+                                        .row_major = member.row_major};
+                    state.has_map = encode_map(map, argument.memory, state.map, caller);
+                }
+                has_map_[index] = state.has_map;
+                copy(index, state);
+                break;
+            }
+            case MemberKind::output:
+                copy(index, OutputState<const std::byte, RowMajor>{
+                                argument.memory, raster_of(argument.memory, member.rows, member.columns)});
+                break;
+            case MemberKind::numbers: {
+                struct {
+                    const void* data;
+                    std::size_t size;
+                    int device;
+                } const state{argument.value, argument.count, argument.device};
+                copy(index, state);
+                break;
+            }
+            case MemberKind::value: std::memcpy(bytes_ + notes_.offsets[index], argument.value, member.bytes); break;
+        }
+    }
+
+    static int tensor_map_type_of(ElementType element)
+    {
+        using tessera::detail::tensor_map_type;
+        switch (element) {
+            case ElementType::f32: return tensor_map_type<f32>;
+            case ElementType::f16: return tensor_map_type<f16>;
+            case ElementType::bf16: return tensor_map_type<bf16>;
+            case ElementType::tf32: return tensor_map_type<tf32>;
+            case ElementType::f8e4m3: return tensor_map_type<f8e4m3>;
+            case ElementType::f8e5m2: break;
+        }
+        return tensor_map_type<f8e5m2>;
+    }
+
+    bool can_pass(const NotedLoad& load, std::size_t member) const
+    {
+        const AnyMemory& memory = arguments_[member].memory;
+        return load.can_pass_ring && memory.in_vectors &&
+               static_cast<std::size_t>(memory.columns) * size_of(notes_.members.of[member].element) % 16 == 0;
+    }
+    /// Calls `visit` with a member; with all of a kind if nobody knows which it is.
+    template <class Visit>
+    void for_each(const MemberNumber& member, MemberKind kind, Visit visit) const
+    {
+        for (std::size_t i = 0; i < notes_.members.count; ++i) {
+            if (member ? *member == i : notes_.members.of[i].kind == kind) {
+                visit(i);
+            }
+        }
+    }
+
+    const ProgramNotes& notes_;
+    const ProgramArgument* arguments_;
+    bool has_map_[most_members] = {};
+    alignas(128) std::byte bytes_[most_parameter_bytes] = {};
+};
+
+Plan Packed::plan() const
+{
+    Plan plan;
+    plan.scratch_bytes = notes_.scratch_bytes;
+    plan.stage_bytes = notes_.stage_bytes;
+    plan.held_bytes = notes_.held_bytes;
+    plan.held = notes_.held;
+    for (const MemberNumber& place : notes_.places) {
+        for_each(place, MemberKind::output, [&](std::size_t i) {
+            const Member& member = notes_.members.of[i];
+            const AnyMemory& memory = arguments_[i].memory;
+            plan.note_places(
+                tiles_along(memory.rows, member.rows) * tiles_along(memory.columns, member.columns) * memory.batches,
+                memory.batches);
+        });
+    }
+    for (std::size_t i = 0; i < notes_.members.count; ++i) {
+        const MemberKind kind = notes_.members.of[i].kind;
+        if (kind == MemberKind::input || kind == MemberKind::output) {
+            plan.note_device(arguments_[i].memory.device);
+        } else if (kind == MemberKind::numbers) {
+            plan.note_device(arguments_[i].device);
+        }
+    }
+    for (const MemberNumber& matrix : notes_.matrices) {
+        if (matrix) {  // the kernel checks the others
+            plan.note_batches(arguments_[*matrix].memory.batches);
+        }
+    }
+    const auto need_map = [&](std::size_t i) { plan.by_tma = plan.by_tma && has_map_[i]; };
+    for (const auto& bands : notes_.streams) {
+        const NotedBand* first = nullptr;
+        for (const NotedBand& band : bands) {
+            for_each(band.member, MemberKind::input, need_map);
+            if (!band.member || !band.along_columns || !band.is_whole) {
+                continue;  // the kernel checks it
+            }
+            const auto extent = [&](const NotedBand& of) {
+                const AnyMemory& memory = arguments_[*of.member].memory;
+                return *of.along_columns ? memory.columns : memory.rows;
+            };
+            first = first == nullptr ? &band : first;
+            plan.note_extents({extent(*first), extent(band)});
+        }
+    }
+    for (const MemberNumber& held : notes_.held_members) {
+        for_each(held, MemberKind::input, need_map);
+    }
+    for (const NotedLoad& load : notes_.loads) {
+        bool can = true;
+        for_each(load.member, MemberKind::input, [&](std::size_t i) { can = can && can_pass(load, i); });
+        plan.note_load(load.bytes, can);
+    }
+    return plan;
+}
+
+}  // namespace
+}  // namespace detail
+
+void Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgument* arguments, std::size_t count) const
+{
+    const detail::LoadedProgram& loaded = *program_;
+    tessera::detail::require_same_device(detail::operation, on.caller, "the stream", on.stream.device(), "the kernel",
+                                         loaded.device);
+    detail::Packed packed(loaded, arguments, count, on);
+    const detail::ProgramMembers& members = loaded.program->notes.members;
+    const detail::Candidate mma_sync{reinterpret_cast<const void*>(loaded.mma_sync),
+                                     static_cast<int>(members.threads_mma_sync)};
+    const detail::Candidate wgmma{reinterpret_cast<const void*>(loaded.wgmma), static_cast<int>(members.threads_wgmma)};
+    const detail::Choice choice =
+        detail::choose(packed.plan(), on.stream, mma_sync, wgmma, static_cast<int>(members.stages), on.caller);
+    if (choice.grid == 0) {
+        return;
+    }
+    const bool by_wgmma = choice.instructions == Instructions::wgmma;
+    const detail::Candidate& chosen = by_wgmma ? wgmma : mma_sync;
+    LaunchConfig config(on.stream, {choice.grid}, {static_cast<unsigned>(chosen.threads)}, on.caller);
+    config.shared_memory_bytes(choice.memory.bytes);
+    if (by_wgmma) {
+        config.programmatic_dependent_launch();
+    }
+    detail::SharedMemory memory = choice.memory;
+    void* parameters[] = {packed.data(), &memory};
+    tessera::detail::launch_kernel(chosen.kernel, config, parameters);
+}
+
+}  // namespace tessera::tile

@@ -1,0 +1,51 @@
+#pragma once
+
+/// What the compiler says of a program, read from its PTX.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tessera/tile/program_members.hpp"
+
+namespace tessera::tile::detail {
+
+/// A member of a program by its number; nothing if the PTX does not tell which.
+using MemberNumber = std::optional<std::size_t>;
+
+/// A band of a stream.
+struct NotedBand {
+    MemberNumber member;
+    std::optional<bool> along_columns;
+    bool is_whole = false;  // it ends with the matrix
+};
+
+/// A tile that is loaded into registers.
+struct NotedLoad {
+    std::size_t bytes = 0;
+    bool can_pass_ring = false;
+    MemberNumber member;
+};
+
+/// What a program needs: what `Plan` has, as far as it does not depend on the arguments.
+struct ProgramNotes {
+    ProgramMembers members;
+    std::vector<std::uint32_t> offsets;  // of the members
+    std::size_t scratch_bytes = 0;
+    std::size_t stage_bytes = 0;
+    std::size_t held_bytes = 0;
+    int held = 0;
+    std::vector<MemberNumber> places;    // outputs whose tiles the program goes through
+    std::vector<MemberNumber> matrices;  // of which it uses the matrix of a place's batch
+    std::vector<MemberNumber> held_members;
+    std::vector<NotedLoad> loads;
+    std::vector<std::vector<NotedBand>> streams;
+};
+
+/// Reads the notes that tile/plan_comments.cuh and tile/program_entries.cuh write.
+/// @throws std::runtime_error  what the PTX lacks
+ProgramNotes notes_of(std::string_view ptx);
+
+}  // namespace tessera::tile::detail

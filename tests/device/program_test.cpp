@@ -1,0 +1,367 @@
+/// Tile programs that are compiled at run time, on whatever device there is: results, refusals, and what is kept on disk.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "device_fixture.hpp"
+#include "support/test_main.hpp"
+#include "tessera/tessera.hpp"
+#include "tessera/tile/program.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+constexpr const char* source = R"(
+using namespace tessera;
+
+template <class T, int Rows, int Columns>
+struct Add {
+    tile::Input<T, Rows, Columns> x, y;
+    tile::Output<T, Rows, Columns> z;
+    float factor;
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : z.tiles(cta)) {
+            z.store(at, tile::convert<T>(x.load(at) + factor * y.load(at)));
+        }
+    }
+};
+
+template <class T, class D, int M, int N, int K, class OrderB = RowMajor>
+struct Product {
+    tile::Input<T, M, K> a;
+    tile::Input<T, K, N, OrderB> b;
+    tile::Input<float, 1, N> bias;
+    tile::Output<D, M, N> d;
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : d.tiles(cta)) {
+            auto sum = tile::zeros<float, M, N>(cta);
+            for (auto [left, right] : tile::stream(cta, a.row(at), b.column(at))) {
+                sum = mma(left, right, sum);
+            }
+            d.store(at, tile::convert<D>(sum + bias.load(at)));
+        }
+    }
+};
+
+template <int Columns>
+struct Softmax {
+    tile::Input<float, 4, Columns> x;
+    tile::Output<float, 4, Columns> y;
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : y.tiles(cta)) {
+            const auto value = x.load(at, -INFINITY);
+            const auto power = tile::exp(value - tile::row_maxima(value));
+            y.store(at, power / tile::row_sums(power));
+        }
+    }
+};
+
+template <int M, int N, int D>
+struct Attention {
+    tile::Input<f16, M, D> q;
+    tile::Input<f16, D, N, ColumnMajor> k;
+    tile::Input<f16, N, D> v;
+    tile::Output<f16, M, D> z;
+    int length;
+    bool causal;
+    static constexpr tile::Hints hints{.warps_m = 8, .warps_n = 1};
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : z.tiles_from_last_row(cta)) {
+            const auto query = tile::hold(cta, q, at);
+            auto sum = tile::zeros<float, M, D>(cta);
+            auto highest = tile::full<float, M, 1>(cta, -INFINITY);
+            auto total = tile::full<float, M, 1>(cta, 0.0F);
+            const std::int64_t end = causal ? at.first_row() + M : length;
+            const auto keys = k.row(0, at.batch()).until(end);
+            const auto values = v.column(0, at.batch()).until(end);
+            for (auto [key, value] : tile::stream(cta, keys, values)) {
+                auto score = mma(query, key, tile::zeros<float, M, N>(cta));
+                const auto column = tile::iota_columns(score) + static_cast<int>(key.first_column());
+                const auto row = tile::iota_rows(score) + static_cast<int>(at.first_row());
+                score = tile::where(column < length && (column <= row || !causal), score, -INFINITY);
+                const auto higher = tile::max(highest, tile::row_maxima(score));
+                const auto weight = tile::exp(score - higher);
+                const auto before = tile::exp(highest - higher);
+                total = total * before + tile::row_sums(weight);
+                sum = sum * before;
+                sum = mma(tile::convert<f16>(weight), value, sum);
+                highest = higher;
+            }
+            z.store(at, tile::convert<f16>(sum / total));
+        }
+    }
+};
+
+struct Grouped {
+    tile::Input<f16, 128, 64> x;
+    tile::Input<f16, 64, 128> w;
+    tile::Output<float, 128, 128> y;
+    tile::Numbers<int> expert;
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : y.tiles(cta)) {
+            auto sum = tile::zeros<float, 128, 128>(cta);
+            const auto chosen = static_cast<std::uint32_t>(expert[at.tile_row()]);
+            for (auto [left, right] : tile::stream(cta, x.row(at), w.column(at.tile_column(), chosen))) {
+                sum = mma(left, right, sum);
+            }
+            y.store(at, sum);
+        }
+    }
+};
+)";
+
+const tile::Program& program()
+{
+    static const tile::Program instance = tile::Program::from_source(source, {.name = "programs.cu"});
+    return instance;
+}
+
+/// A matrix on the host and on the device.
+template <class T>
+struct Matrix {
+    std::int64_t rows, columns;
+    std::vector<T> host;
+    DeviceBuffer<T> device;
+
+    Matrix(StreamRef stream, std::int64_t r, std::int64_t c)
+        : rows(r), columns(c), host(static_cast<std::size_t>(r * c), T(77.0F)), device(stream, host.size())
+    {
+        device.copy_from(gsl::span<const T>(host));
+    }
+    template <class Value>
+    void fill(const Value& value)
+    {
+        for (T& element : host) {
+            element = T(static_cast<float>(value()));
+        }
+        device.copy_from(gsl::span<const T>(host));
+    }
+    void read() { host = device.to_vector(); }
+    double at(std::int64_t row, std::int64_t column) const
+    {
+        return static_cast<double>(static_cast<float>(host[static_cast<std::size_t>(row * columns + column)]));
+    }
+    auto view() { return device.matrix(rows, columns); }
+};
+
+const auto small = [] {
+    static std::mt19937_64 engine = random_engine(3);
+    return static_cast<int>(engine() % 9) - 4;
+};
+
+template <class T, class D>
+std::size_t wrong_products(const std::string& type, std::int64_t m, std::int64_t n, std::int64_t k)
+{
+    const Stream stream;
+    Matrix<T> a(stream, m, k), b(stream, k, n);
+    Matrix<float> bias(stream, 1, n);
+    Matrix<D> d(stream, m, n);
+    a.fill(small);
+    b.fill(small);
+    bias.fill(small);
+    program().kernel(type).launch(stream, a.view(), b.view(), bias.view(), d.view());
+    d.read();
+    std::size_t wrong = 0;
+    for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            double sum = bias.at(0, j);
+            for (std::int64_t l = 0; l < k; ++l) {
+                sum += a.at(i, l) * b.at(l, j);
+            }
+            wrong += static_cast<double>(static_cast<float>(D(static_cast<float>(sum)))) == d.at(i, j) ? 0U : 1U;
+        }
+    }
+    return wrong;
+}
+
+double worst_attention(std::int64_t length, bool causal)
+{
+    constexpr std::int64_t depth = 64;
+    const Stream stream;
+    Matrix<f16> q(stream, length, depth), k(stream, length, depth), v(stream, length, depth), z(stream, length, depth);
+    const auto narrow = [] { return 0.25F * static_cast<float>(small()); };
+    q.fill(narrow);
+    k.fill(narrow);
+    v.fill(narrow);
+    program()
+        .kernel("Attention<128, 64, 64>")
+        .launch(stream, q.view(), k.view().transposed(), v.view(), z.view(), static_cast<int>(length), causal);
+    z.read();
+    double worst = 0;
+    for (std::int64_t i = 0; i < length; ++i) {
+        const std::int64_t end = causal ? i + 1 : length;
+        std::vector<double> weights(static_cast<std::size_t>(end));
+        double total = 0;
+        for (std::int64_t j = 0; j < end; ++j) {
+            double score = 0;
+            for (std::int64_t c = 0; c < depth; ++c) {
+                score += q.at(i, c) * k.at(j, c);
+            }
+            total += weights[static_cast<std::size_t>(j)] = std::exp(score);
+        }
+        for (std::int64_t c = 0; c < depth; ++c) {
+            double sum = 0;
+            for (std::int64_t j = 0; j < end; ++j) {
+                sum += weights[static_cast<std::size_t>(j)] / total * v.at(j, c);
+            }
+            worst = std::max(worst, std::abs(sum - z.at(i, c)));
+        }
+    }
+    return worst;
+}
+
+/// Returns the error of a call, or "" if there was none.
+template <class Call>
+std::string error_of(const Call& call)
+{
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a program of rows, with values, at every edge")
+{
+    const Stream stream;
+    for (const std::int64_t rows : {1, 16, 70}) {
+        for (const std::int64_t columns : {128, 13, 300}) {
+            Matrix<float> x(stream, rows, columns), y(stream, rows, columns), z(stream, rows, columns);
+            x.fill(small);
+            y.fill(small);
+            program().kernel("Add<float, 16, 128>").launch(stream, x.view(), y.view(), z.view(), 0.5F);
+            z.read();
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < z.host.size(); ++i) {
+                wrong += z.host[i] == x.host[i] + 0.5F * y.host[i] ? 0U : 1U;
+            }
+            CHECK(wrong == 0);
+        }
+    }
+}
+
+TEST_CASE("products, also of matrices that TMA cannot address")
+{
+    for (const std::int64_t n : {128, 264, 77}) {
+        CHECK(wrong_products<f16, f16>("Product<f16, f16, 128, 128, 32>", 136, n, 200) == 0);
+    }
+    CHECK(wrong_products<f16, float>("Product<f16, float, 128, 64, 32>", 300, 96, 64) == 0);
+}
+
+TEST_CASE("softmax of rows, which threads exchange")
+{
+    const Stream stream;
+    Matrix<float> x(stream, 37, 1000), y(stream, 37, 1000);
+    x.fill(small);
+    program().kernel("Softmax<1024>").launch(stream, x.view(), y.view());
+    y.read();
+    double worst = 0;
+    for (std::int64_t r = 0; r < x.rows; ++r) {
+        double total = 0;
+        for (std::int64_t c = 0; c < x.columns; ++c) {
+            total += std::exp(x.at(r, c));
+        }
+        for (std::int64_t c = 0; c < x.columns; ++c) {
+            worst = std::max(worst, std::abs(y.at(r, c) - std::exp(x.at(r, c)) / total));
+        }
+    }
+    CHECK(worst < 1e-6);
+}
+
+TEST_CASE("attention: held tiles, bands with an end of their own, values that decide")
+{
+    for (const bool causal : {false, true}) {
+        CHECK(worst_attention(128, causal) < 0.01);
+        CHECK(worst_attention(200, causal) < 0.01);
+        CHECK(worst_attention(1, causal) < 0.01);
+    }
+}
+
+TEST_CASE("matrices that a program chooses by number")
+{
+    constexpr std::int64_t experts = 3, m = 512, n = 128, k = 64;
+    const Stream stream;
+    Matrix<f16> x(stream, m, k), w(stream, experts * k, n);
+    Matrix<float> y(stream, m, n);
+    x.fill(small);
+    w.fill(small);
+    const std::vector<int> chosen{2, 0, 1, 2};
+    const auto numbers = DeviceBuffer<int>::from_host(stream, chosen);
+    const BatchView<f16> weights(w.device.matrix(k, n), experts, k * n, 1, 0);
+    program().kernel("Grouped").launch(stream, x.view(), weights, y.view(), numbers.span());
+    y.read();
+    std::size_t wrong = 0;
+    for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (std::int64_t l = 0; l < k; ++l) {
+                sum += x.at(i, l) * w.at(chosen[static_cast<std::size_t>(i / 128)] * k + l, j);
+            }
+            wrong += sum == y.at(i, j) ? 0U : 1U;
+        }
+    }
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("arguments that do not fit are refused in words, and nothing is launched")
+{
+    const Stream stream;
+    Matrix<float> x(stream, 16, 128), y(stream, 16, 128), z(stream, 16, 128);
+    const tile::Kernel add = program().kernel("Add<float, 16, 128>");
+    const auto launch = [&](const auto&... arguments) { return error_of([&] { add.launch(stream, arguments...); }); };
+    CHECK(has(launch(x.view(), y.view(), z.view()), "Add<float, 16, 128> has 4 members, and the launch 3 arguments"));
+    CHECK(has(launch(x.view(), y.view(), z.view(), 0.5),
+              "member 4 of Add<float, 16, 128> is a floating-point number of 4 bytes, and argument 4 is a "
+              "floating-point number of 8 bytes"));
+    CHECK(has(launch(x.view(), y.view().transposed(), z.view(), 0.5F),
+              "member 2 of Add<float, 16, 128> is an Input of f32 in tiles of (16, 128), row-major, and argument 2 is "
+              "a column-major matrix of f32"));
+    const DeviceBuffer<float>& constant = z.device;
+    CHECK(has(launch(x.view(), y.view(), constant.matrix(16, 128), 0.5F), "a row-major matrix of const f32"));
+    CHECK(has(launch(x.view(), 1, z.view(), 0.5F), "argument 2 is a signed integer of 4 bytes"));
+    z.read();
+    CHECK(z.host == std::vector<float>(z.host.size(), 77.0F));
+
+    Matrix<f16> a(stream, 128, 64), b(stream, 80, 128);
+    Matrix<float> bias(stream, 1, 128);
+    Matrix<f16> d(stream, 128, 128);
+    const std::string lengths = error_of([&] {
+        program().kernel("Product<f16, f16, 128, 128, 32>").launch(stream, a.view(), b.view(), bias.view(), d.view());
+    });
+    CHECK(has(lengths, "shape_mismatch"));
+    CHECK(has(lengths, "a stream has a band of 64 elements, and one of 80"));
+    Matrix<f16> many(stream, 3 * 128, 64);
+    const std::string batches = error_of([&] {
+        program()
+            .kernel("Product<f16, f16, 128, 128, 32>")
+            .launch(stream, BatchView<f16>(many.device.matrix(128, 64), 3, 128 * 64, 1, 0),
+                    b.view().block(0, 0, 64, 128), bias.view(), d.view());
+    });
+    CHECK(has(batches, "the output is a batch of 1 matrices, an input one of 3"));
+}
+
+TEST_CASE("a program without tiles launches nothing")
+{
+    const Stream stream;
+    Matrix<float> x(stream, 0, 128), y(stream, 0, 128), z(stream, 0, 128);
+    program().kernel("Add<float, 16, 128>").launch(stream, x.view(), y.view(), z.view(), 1.0F);
+    stream.synchronize();
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }
