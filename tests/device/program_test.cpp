@@ -11,6 +11,7 @@
 #include "device_fixture.hpp"
 #include "support/test_main.hpp"
 #include "tessera/tessera.hpp"
+#include "tessera/tile/epilogue_program.hpp"
 #include "tessera/tile/program.hpp"
 
 using namespace tessera;
@@ -354,6 +355,41 @@ TEST_CASE("arguments that do not fit are refused in words, and nothing is launch
                     b.view().block(0, 0, 64, 128), bias.view(), d.view());
     });
     CHECK(has(batches, "the output is a batch of 1 matrices, an input one of 3"));
+}
+
+TEST_CASE("Gemm::launch with an epilogue in a text")
+{
+    constexpr std::int64_t m = 70, n = 140, k = 40;
+    const Stream stream;
+    Matrix<f16> a(stream, m, k), b(stream, k, n), d(stream, m, n), residual(stream, m, n);
+    Matrix<float> bias(stream, 1, n);
+    for (Matrix<f16>* matrix : {&a, &b, &residual}) {
+        matrix->fill(small);
+    }
+    bias.fill(small);
+    Gemm::launch(stream, a.view(), b.view(), d.view(),
+                 tile::epilogue("fmaxf(value + x0, x1 * (value + x0)) + x2 + row % 2",
+                                tile::per_column(bias.device.span()), 0.25F, tile::per_element(residual.view())));
+    d.read();
+    std::size_t wrong = 0;
+    for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            double sum = bias.at(0, j);
+            for (std::int64_t l = 0; l < k; ++l) {
+                sum += a.at(i, l) * b.at(l, j);
+            }
+            const double expected = std::max(sum, sum / 4) + residual.at(i, j) + static_cast<double>(i % 2);
+            wrong += static_cast<double>(static_cast<float>(f16(static_cast<float>(expected)))) == d.at(i, j) ? 0U : 1U;
+        }
+    }
+    CHECK(wrong == 0);
+    CHECK(has(error_of([&] { Gemm::launch(stream, a.view(), b.view(), d.view(), tile::epilogue("value +")); }),
+              "the epilogue(2): error: expected an expression"));
+    CHECK(has(error_of([&] {
+                  Gemm::launch(stream, a.view(), b.view(), d.view(),
+                               tile::epilogue("value + x0", tile::per_row(bias.device.span())));
+              }),
+              "per_row of the epilogue has 140 elements, and D 70 rows"));
 }
 
 TEST_CASE("a program without tiles launches nothing")

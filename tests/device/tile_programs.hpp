@@ -44,6 +44,11 @@ void tile_attention(StreamRef stream, const BatchView<const T>& q, const BatchVi
 void tile_centred_product(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<const f16>& b,
                           const MatrixView<float>& d);
 
+/// d = a * b with an epilogue of its own: max(value + of_column - of_row, of_element * (row % 3)), by `Gemm::launch`.
+void own_epilogue(StreamRef stream, const BatchView<const f16>& a, const BatchView<const f16, ColumnMajor>& b,
+                  const DeviceSpan<const float>& of_columns, const DeviceSpan<const f16>& of_rows,
+                  const BatchView<const f16>& of_elements, const BatchView<float>& d);
+
 /// d = a * a, by a program that holds five tiles at once: more than it may.
 void tile_holds_five(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<f16>& d);
 

@@ -291,6 +291,57 @@ TEST_CASE("products of f16 tiles are exact in every order, with bias and C")
     check_products<f16, f16, float, ColumnMajor, ColumnMajor, ColumnMajor>();
 }
 
+TEST_CASE("Gemm::launch with an epilogue of its own, which knows rows, columns and elements")
+{
+    const Stream stream;
+    std::mt19937_64 engine = random_engine(29);
+    const auto small = [&] { return static_cast<int>(engine() % 9) - 4; };
+    for (const Sizes& sizes : {Sizes{200, 264, 136, 1, 0, 0}, Sizes{65, 130, 72, 2, 3, 1}, Sizes{1, 1, 8, 1, 0, 0}}) {
+        Matrices<f16, RowMajor> a(stream, sizes.m, sizes.k, sizes.batches, sizes.gap, sizes.offset);
+        Matrices<f16, ColumnMajor> b(stream, sizes.k, sizes.n, sizes.batches, sizes.gap, sizes.offset);
+        Matrices<f16, RowMajor> elements(stream, sizes.m, sizes.n, sizes.batches, sizes.gap, sizes.offset);
+        Matrices<float, RowMajor> columns(stream, 1, sizes.n, 1, 0, 0),
+            d(stream, sizes.m, sizes.n, sizes.batches, 0, 0);
+        Matrices<f16, RowMajor> rows(stream, 1, sizes.m, 1, 0, 0);
+        a.fill(small);
+        b.fill(small);
+        elements.fill(small);
+        columns.fill(small);
+        rows.fill(small);
+        own_epilogue(stream, a.view(), b.view(), columns.device.span(), rows.device.span(), elements.view(), d.view());
+        d.host = d.device.to_vector();
+        std::size_t wrong = 0;
+        for (std::int64_t batch = 0; batch < sizes.batches; ++batch) {
+            for (std::int64_t i = 0; i < sizes.m; ++i) {
+                for (std::int64_t j = 0; j < sizes.n; ++j) {
+                    double sum = columns.at(0, 0, j) - rows.at(0, 0, i);
+                    for (std::int64_t l = 0; l < sizes.k; ++l) {
+                        sum += a.at(batch, i, l) * b.at(batch, l, j);
+                    }
+                    const double expected = std::max(sum, elements.at(batch, i, j) * static_cast<double>(i % 3));
+                    wrong += expected == d.at(batch, i, j) ? 0U : 1U;
+                }
+            }
+        }
+        CAPTURE(sizes.m);
+        CHECK(wrong == 0);
+    }
+    // What does not fit is refused before anything is launched.
+    Matrices<f16, RowMajor> a(stream, 16, 16, 1, 0, 0);
+    Matrices<f16, ColumnMajor> b(stream, 16, 16, 1, 0, 0), deep(stream, 24, 16, 1, 0, 0);
+    Matrices<float, RowMajor> d(stream, 16, 16, 1, 0, 0), columns(stream, 1, 16, 1, 0, 0), few(stream, 1, 8, 1, 0, 0);
+    Matrices<f16, RowMajor> rows(stream, 1, 16, 1, 0, 0);
+    const auto launch = [&](auto& right, auto& vector, auto& elements) {
+        return code_of([&] {
+            own_epilogue(stream, a.view(), right.view(), vector.device.span(), rows.device.span(), elements.view(),
+                         d.view());
+        });
+    };
+    CHECK(launch(deep, columns, a) == ErrorCode::shape_mismatch);
+    CHECK(launch(b, few, a) == ErrorCode::shape_mismatch);
+    CHECK(launch(b, columns, rows) == ErrorCode::shape_mismatch);
+}
+
 TEST_CASE("what warps exchange does not touch the tiles that are loaded meanwhile")
 {
     // More tiles than SMs: on a GPU with warp roles, the next product is loaded while this one's columns are summed.

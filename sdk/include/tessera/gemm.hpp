@@ -192,7 +192,13 @@ void launch_gemm(StreamRef stream, const GemmOperands& operands, const Epilogue&
 
 /// A type in the place of the epilogue that is not one. A braced list has no type, so it still becomes an Epilogue.
 template <class T>
-concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&>;
+concept NoEpilogue = !std::convertible_to<const T&, const Epilogue&> && !requires { T::is_user_epilogue; };
+/// A function of each value: what tessera/tile/gemm.cuh and tessera/tile/epilogue_program.hpp make.
+template <class T>
+concept UserEpilogue = requires { T::is_user_epilogue; };
+
+/// Makes the checks of a launch whose kernel is not the library's. @throws Error  as `Gemm::launch`
+void require_product(StreamRef stream, const GemmOperands& operands, const std::source_location& caller);
 
 }  // namespace detail
 
@@ -310,6 +316,25 @@ public:
         if constexpr (detail::require_operands_of_launch<A, B, D>()) {
             detail::launch_gemm(stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, epilogue,
                                 variant, workspace, caller);
+        }
+    }
+
+    /// Enqueues D = function(A*B, operands ...) with a function of your own: `tile::epilogue`. Include tessera/tile/gemm.cuh in a
+    /// CUDA source, where the function is compiled ahead of time, or tessera/tile/epilogue_program.hpp anywhere, for a
+    /// function in a text that is compiled at run time.
+    ///
+    /// The operands have types that tensor cores multiply, all but f32, and are views, not `MatrixOperand`. Nothing is
+    /// allocated. The operands of the function must not overlap D.
+    ///
+    /// @throws Error  as above, and as `tile::launch`
+    template <class A, class B, class D, detail::UserEpilogue Own>
+    static void launch(StreamRef stream, const A& a, const B& b, const D& d, const Own& epilogue,
+                       std::source_location caller = std::source_location::current())
+    {
+        if constexpr (detail::require_operands_of_launch<A, B, D>()) {
+            detail::require_product(stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)},
+                                    caller);
+            epilogue.launch(stream, a, b, d, caller);
         }
     }
 

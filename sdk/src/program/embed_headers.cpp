@@ -1,7 +1,7 @@
 /// Writes a C++ source with the text of the SDK's headers that a tile program needs which is compiled at run time: those that
 /// tessera/tile.cuh includes where NVRTC compiles it. Without comments; lines keep their numbers.
 ///
-/// Usage: embed_headers FOLDER OUTPUT
+/// Usage: embed_headers FOLDER OUTPUT DEPENDENCIES. The last is a file for make that says which headers were read.
 
 #include <array>
 #include <cstdio>
@@ -128,12 +128,18 @@ void write(const std::map<std::string, std::string>& texts, const std::string& p
 
 int main(int argc, char** argv)
 try {
-    if (argc != 3) {
-        throw std::runtime_error("usage: embed_headers FOLDER OUTPUT");
+    if (argc != 4) {
+        throw std::runtime_error("usage: embed_headers FOLDER OUTPUT DEPENDENCIES");
     }
     std::map<std::string, std::string> texts;
     collect(argv[1], "tessera/tile.cuh", texts);
     collect(argv[1], "tessera/tile/program_entries.cuh", texts);
+    std::ofstream dependencies(argv[3]);
+    dependencies << argv[2] << ":";
+    for (const auto& [name, text] : texts) {
+        dependencies << " " << argv[1] << "/" << name;
+    }
+    dependencies << "\n";
     for (const std::string_view name : standard_headers) {
         texts[std::string(name)] = "#pragma once\n#include <cuda/std/" + std::string(name) +
                                    ">\nnamespace std { using namespace cuda::std; }\n";

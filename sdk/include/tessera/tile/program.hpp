@@ -31,6 +31,7 @@ namespace detail {
 
 struct LoadedProgram;
 struct ProgramState;
+struct KernelAccess;
 
 /// An argument of a launch, for a member of the program.
 struct ProgramArgument {
@@ -178,6 +179,7 @@ public:
 
 private:
     friend class Program;
+    friend struct detail::KernelAccess;
     explicit Kernel(std::shared_ptr<const detail::LoadedProgram> program) : program_(std::move(program)) {}
     void launch_with(const LaunchOn& on, const detail::ProgramArgument* arguments, std::size_t count) const;
 

@@ -172,6 +172,7 @@ constexpr ProgramMembers members_of()
 
 }  // namespace tessera::tile::detail
 
+#ifdef TESSERA_TILE_PROGRAM
 // The entries of a program. Their names are the host's to know: they have no C++ linkage.
 extern "C" {
 /// Never launched: its comments say what the program needs.
@@ -198,3 +199,4 @@ __global__ void __launch_bounds__(
 __device__ const tessera::tile::detail::ProgramMembers tessera_tile_members =
     tessera::tile::detail::members_of<TESSERA_TILE_PROGRAM>();
 }
+#endif  // TESSERA_TILE_PROGRAM
