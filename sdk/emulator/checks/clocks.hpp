@@ -291,6 +291,7 @@ private:
         return lanes != all_lanes && state.lanes_apart >= state.lanes_together && (state.wrote & ~lanes) != 0;
     }
     void acquire_some(Agent agent, const SyncPoint& point, LanesOfWarp by);
+    static LaneMask join_stale(State& state, LaneMask lanes, const Times& seen);
     static void refresh(State& state, Agent agent, LaneMask live);
 
     std::vector<State, SpareAllocator<State>> agents_;

@@ -166,12 +166,12 @@ void Clocks::refresh(State& state, Agent agent, LaneMask live)
     });
 }
 
-void Clocks::acquire_some(Agent agent, const SyncPoint& point, LanesOfWarp by)
+/// What these lanes now have seen, beside what the warp has. Returns the lanes that know less than the warp.
+LaneMask Clocks::join_stale(State& state, LaneMask lanes, const Times& seen)
 {
-    State& state = agents_[agent];
     LaneMask stale = 0;
-    for (std::size_t i = 0; i < state.stale.size(); ++i) {
-        const LaneMask all = state.stale[i].lanes, some = all & by.lanes;
+    for (std::size_t i = 0, size = state.stale.size(); i < size; ++i) {
+        const LaneMask all = state.stale[i].lanes, some = all & lanes;
         stale |= all;
         if (some == 0) {
             continue;
@@ -179,11 +179,18 @@ void Clocks::acquire_some(Agent agent, const SyncPoint& point, LanesOfWarp by)
         if (some != all) {
             state.stale[i].lanes &= ~some;
             state.stale.push_back({some, state.stale[i].seen});
-            join(state.stale.back().seen, point.seen);
+            join(state.stale.back().seen, seen);
         } else {
-            join(state.stale[i].seen, point.seen);
+            join(state.stale[i].seen, seen);
         }
     }
+    return stale;
+}
+
+void Clocks::acquire_some(Agent agent, const SyncPoint& point, LanesOfWarp by)
+{
+    State& state = agents_[agent];
+    const LaneMask stale = join_stale(state, by.lanes, point.seen);
     const LaneMask others = by.live & ~by.lanes & ~stale;
     if (others != 0 && !contains(state.seen, point.seen, agent)) {
         state.stale.push_back({others, state.seen});
@@ -218,6 +225,7 @@ void Clocks::acquire_own(Agent warp, const SyncPoint& point, Agent copy, LaneMas
     ++changes_;
     State& state = agents_[warp];
     State& part = agents_[copy];
+    join_stale(state, lanes, point.seen);
     const std::uint32_t done = copy < point.seen.size() ? point.seen[copy] : 0;
     const bool is_same = copy >= warps_ && !part.in_use && done >= part.start;  // the number has no other operation yet
     const bool tracked = is_same && part.own != nullptr && part.own->in_use;

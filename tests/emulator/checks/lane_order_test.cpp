@@ -195,6 +195,21 @@ TEST_CASE("each lane copies with cp.async, and reads what another lane has copie
                  wait_for("AGAIN") + load_next);
 }
 
+TEST_CASE("lanes that copy and wait apart from each other tell the other warps of all their copies")
+{
+    // Lane 0, lane 1 and the other 30. Once two lanes have waited alone, each lane of the warp lacks what another knows.
+    const std::string copy = "cp.async.ca.shared.global [%mine], [%from], 4;";
+    const std::string copies =
+        "@%p1 bra WAITED; setp.eq.u32 %p5, %lane, 1; setp.gt.u32 %p6, %lane, 1; setp.gt.u32 %p7, %lane, 15;"
+        "@%first " +
+        copy + "@%p5 " + copy + "@%p6 " + copy + "@%first cp.async.wait_all; @%p5 cp.async.wait_all;";
+    const std::string barrier = "\nWAITED: bar.sync 0; @!%p1 ret;" + load_next;
+    expect_clean(copies + "@%p6 cp.async.wait_all;" + barrier);
+    expect_clean(copies + "@%p7 cp.async.wait_all; @%p6 cp.async.wait_all;" + barrier);
+    expect_finding(FindingKind::async_read_pending, copies + "@%p7 cp.async.wait_all;" + barrier, "ld.shared",
+                   before_arrival);
+}
+
 TEST_CASE("one lane arrives for what all lanes have copied with cp.async")
 {
     const std::string copy = "@%p1 bra CONSUME; cp.async.ca.shared.global [%mine], [%from], 4; cp.async.wait_all;";
