@@ -1,4 +1,4 @@
-# Shared by check_case.cmake, check_header.cmake and check_language.cmake: the compilers' command lines.
+# Shared by the scripts beside it: the compilers' command lines, and what a case says about itself.
 
 cmake_minimum_required(VERSION 3.25)
 include(${SETTINGS})
@@ -16,6 +16,21 @@ function(tessera_include_flags variable)
         endif()
     endforeach()
     set(${variable} ${flags} PARENT_SCOPE)
+endfunction()
+
+# tessera_case_says(<variable> <case> <mark>): the quoted text after <mark> at the start of a line of the case, if it has it.
+function(tessera_case_says variable case mark)
+    file(READ ${case} text)
+    string(FIND "${text}" "\n${mark} \"" begin)
+    if(begin EQUAL -1)
+        return()
+    endif()
+    string(LENGTH "\n${mark} \"" mark_length)
+    math(EXPR begin "${begin} + ${mark_length}")
+    string(SUBSTRING "${text}" ${begin} -1 rest)
+    string(FIND "${rest}" "\"\n" length)
+    string(SUBSTRING "${rest}" 0 ${length} said)
+    set(${variable} "${said}" PARENT_SCOPE)
 endfunction()
 
 # tessera_host_command(<variable> <compiler>), tessera_device_command(<variable> <name> [<architecture>]): command lines without the
