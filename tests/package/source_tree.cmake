@@ -1,9 +1,10 @@
-# Builds and runs a foreign project that takes in this source tree. PTX alone is faster to compile than machine code.
+# Builds and runs a foreign project that takes in this source tree. No kernel runs, so their code is made as fast as possible: PTX
+# alone, and without optimization.
 include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
 
 file(REMOVE_RECURSE ${WORK})
 configure_and_build(${SOURCE}/subproject -DFETCHCONTENT_SOURCE_DIR_TESSERA=${TESSERA_SOURCE}
-    -DTESSERA_ARCHITECTURES=75-virtual)
+    -DTESSERA_ARCHITECTURES=75-virtual -DCMAKE_CUDA_FLAGS=--Ofast-compile=max)
 run_built(consumer PRINTS ${explained})
 
 # A project that takes the SDK in gets the SDK: no tests, examples or benchmarks.
