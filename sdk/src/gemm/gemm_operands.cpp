@@ -283,8 +283,8 @@ kernels::Operand transposed(const kernels::Operand& operand) noexcept
 
 }  // namespace
 
-void require_operands(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue,
-                      std::string_view operation, const std::source_location& caller)
+void require_product(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
+                     const std::source_location& caller)
 {
     require_sound("A", operands.a, operation, caller);
     require_sound("B", operands.b, operation, caller);
@@ -295,6 +295,12 @@ void require_operands(StreamRef stream, const GemmOperands& operands, const Epil
     require_types(operands, operation, caller);
     require_shapes(operands, epilogue, operation, caller);
     require_pre_activation(epilogue.pre_activation, operands.d, operation, caller);
+}
+
+void require_operands(StreamRef stream, const GemmOperands& operands, const Epilogue& epilogue,
+                      std::string_view operation, const std::source_location& caller)
+{
+    require_product(operands, epilogue, operation, caller);
     require_one_device(stream, operands, epilogue, operation, caller);
     require_no_alias(operands, epilogue, operation, caller);
 }

@@ -18,6 +18,11 @@ std::string shape(const MatrixOperand& operand);
 /// The number of matrices as text: "6", or "2x3" for two levels.
 std::string count(const MatrixOperand& operand);
 
+/// Checks extents, batches and types: what needs no memory. Does the first half of `require_operands`.
+/// @throws Error `shape_mismatch`, `invalid_argument`
+void require_product(const GemmOperands& operands, const Epilogue& epilogue, std::string_view operation,
+                     const std::source_location& caller);
+
 /// Checks extents, batches, types, devices and overlaps. Costs a few dozen comparisons, and allocates only if something
 /// is wrong.
 /// @throws Error `shape_mismatch`, `invalid_argument`, `device_mismatch`, `aliasing`
