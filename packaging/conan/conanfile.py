@@ -61,7 +61,7 @@ class TesseraConan(ConanFile):
         toolchain = CMakeToolchain(self)
         # The project asks for C++20 itself. CMake before 3.26 would refuse the block's demand for nvcc.
         toolchain.blocks.remove("cppstd")
-        for part in ("BENCH", "EMULATOR", "EXAMPLES", "TESTS"):
+        for part in ("BENCH", "C_LIBRARY", "EMULATOR", "EXAMPLES", "TESTS"):
             toolchain.cache_variables[f"TESSERA_BUILD_{part}"] = False
         toolchain.cache_variables["TESSERA_LINEINFO"] = bool(self.options.lineinfo)
         if self.options.architectures != "default":

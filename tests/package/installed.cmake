@@ -10,7 +10,7 @@ file(RENAME ${WORK}/staging ${prefix})
 
 # Public headers, one library, and the files for CMake and pkg-config; the tools; the guide and the examples; and GSL,
 # if this build brought its own.
-set(expected "^(include/(tessera|gsl)/"
+set(expected "^(include/((tessera|gsl)/|tessera[.]h$)"
     "|lib[^/]*/([^/]+/)?(libtessera|cmake/tessera/|pkgconfig/tessera[.]pc|tessera-emulator/(lib(cudart|cuda)[.]so|ptxas$))"
     "|bin/tessera-(emu|bench)$|share/(doc|licenses)/tessera|share/cmake/Microsoft.GSL/)")
 list(JOIN expected "" expected)

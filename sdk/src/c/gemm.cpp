@@ -124,7 +124,7 @@ Order order_of(const char* name, const tessera_matrix& matrix)
            matrix.columns, matrix.row_stride, matrix.column_stride);
 }
 
-/// Returns the device of memory that is not empty. An ordinal is trusted: asking CUDA costs as much as half a launch.
+/// Returns the device of memory that is not empty. An ordinal is trusted: CUDA would be asked at every launch.
 int device_of(const void* data, std::size_t alignment, std::int32_t device)
 {
     const bool is_sound = data != nullptr && std::bit_cast<std::uintptr_t>(data) % alignment == 0;

@@ -1,0 +1,23 @@
+# Builds the Python package where there is a Python for it. TESSERA_PYTHON_MISSING says why there is none, for the tests.
+set(TESSERA_PYTHON_MISSING "")
+if(TESSERA_PYTHON)
+    set(Python_EXECUTABLE ${TESSERA_PYTHON})
+endif()
+find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module)
+if(NOT Python_FOUND)
+    set(TESSERA_PYTHON_MISSING "there is no Python 3.10 or later with its headers")
+else()
+    execute_process(COMMAND ${Python_EXECUTABLE} -c "import nanobind, numpy, pytest"
+        RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
+    if(failed)
+        string(REGEX MATCH "No module named '[^']*'" why "${why}")
+        set(TESSERA_PYTHON_MISSING "${Python_EXECUTABLE}: ${why}")
+    endif()
+endif()
+if(TESSERA_PYTHON_MISSING)
+    message(STATUS "The Python package is left out: ${TESSERA_PYTHON_MISSING}. pip install -r sdk/python/requirements.txt into a "
+        "virtual environment, and set TESSERA_PYTHON to its Python")
+else()
+    message(STATUS "Python package: for ${Python_EXECUTABLE} ${Python_VERSION}")
+    add_subdirectory(sdk/python)
+endif()

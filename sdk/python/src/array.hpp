@@ -1,0 +1,54 @@
+#pragma once
+
+/// `tessera.Array`: an array in device memory that tessera allocated, for programs without a framework. It gives itself to
+/// others by DLPack and by the CUDA array interface.
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dlpack.hpp"
+#include "tessera.h"
+
+namespace tessera::python {
+
+/// Device memory, and the streams of others that may still use it when it is freed.
+class Memory {
+public:
+    Memory(tessera_stream stream, std::size_t bytes);
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    char* data() const { return static_cast<char*>(tessera_buffer_data(buffer_)); }
+    int device() const { return tessera_buffer_device(buffer_); }
+    tessera_stream stream() const { return stream_; }
+    tessera_buffer* buffer() const { return buffer_; }
+
+    /// Makes work of `user` from now on see the contents, and lets the free wait for `user`.
+    void share_with(tessera_stream user);
+
+private:
+    tessera_stream stream_;
+    tessera_buffer* buffer_ = nullptr;
+    std::vector<tessera_stream> users_;
+};
+
+struct Array {
+    std::shared_ptr<Memory> memory;
+    tessera_element_type type = TESSERA_F32;
+    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> strides;  // in elements
+
+    std::int64_t size() const;
+    void* data() const { return memory->data(); }
+};
+
+/// Allocates an array without gaps, contents undefined.
+Array make_array(const std::vector<std::int64_t>& shape, tessera_element_type type, tessera_stream stream);
+
+void define_array(nanobind::module_& module);
+
+}  // namespace tessera::python

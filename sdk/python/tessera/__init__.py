@@ -1,0 +1,36 @@
+"""Matrix products on NVIDIA GPUs, for arrays of torch, CuPy, JAX, numba, or of the package's own.
+
+    import numpy, tessera
+
+    a = tessera.asarray(numpy.ones((64, 32)), "bf16")
+    b = tessera.asarray(numpy.ones((32, 48)), "bf16")
+    d = tessera.gemm(a, b, activation="relu")
+
+gemm      one product with everything that is fused with it
+Plan      the same product many times
+explain   which kernel runs, and why
+tune      which kernel is the fastest here
+asarray, empty, Array   arrays for programs without a framework
+Error     what all of these raise
+tessera.torch           operators with gradients, and layers, for PyTorch
+"""
+
+import atexit as _atexit
+
+from tessera import _cudart
+
+_cudart.load()
+
+from tessera import _core  # noqa: E402  (it needs the CUDA runtime)
+from tessera._arrays import asarray  # noqa: E402
+from tessera._core import (  # noqa: E402
+    Array, Plan, compute_capability, device_count, empty, explain, gemm, load_tuning, save_tuning, synchronize, tune)
+from tessera._error import Error  # noqa: E402
+from tessera._types import TuningResult  # noqa: E402
+
+__version__ = _core.version
+__all__ = ["Array", "Error", "Plan", "TuningResult", "asarray", "compute_capability", "device_count", "empty", "explain", "gemm",
+           "load_tuning", "save_tuning", "synchronize", "tune"]
+
+# A framework frees its allocator at exit. What the library has of it must be back by then.
+_atexit.register(_core._release_workspaces)
