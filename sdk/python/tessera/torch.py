@@ -1,0 +1,296 @@
+"""Operators and layers for PyTorch, with gradients, for torch.compile and CUDA graphs.
+
+    layer = tessera.torch.Linear(1024, 4096, activation="gelu", device="cuda", dtype=torch.bfloat16)
+    y = layer(x)  # one kernel
+
+matmul(a, b)                              a @ b
+linear(x, weight, bias, activation)       act(x @ weight.T + bias)
+gated_linear(x, weight, bias, activation) act(gate) * up, where gate and up are the halves of x @ weight.T + bias
+Linear, MLP                               the same as modules
+
+All of them are operators of torch.ops.tessera. Their results, and the workspaces of their kernels, are of PyTorch's caching
+allocator, and they run on its current stream. Gradients are products of tessera, too.
+"""
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("tessera.torch needs PyTorch 2.10 or later, which is not installed\n  try: pip install torch") from error
+if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+    raise ImportError(f"tessera.torch needs PyTorch 2.10 or later, and this is {torch.__version__}\n  try: pip install -U torch")
+
+from tessera import _core
+from tessera._error import Error
+
+__all__ = ["MLP", "Linear", "gated_linear", "linear", "matmul"]
+
+ACTIVATIONS = ("none", "relu", "gelu", "silu", "gelu_tanh", "sigmoid", "tanh")
+_aten = torch.ops.aten
+_library = torch.library.Library("tessera", "DEF")
+_library.define("gemm(Tensor a, Tensor b) -> Tensor")
+_library.define("linear(Tensor input, Tensor weight, Tensor? bias, str activation) -> Tensor")
+_library.define("linear_for_training(Tensor input, Tensor weight, Tensor? bias, str activation) -> (Tensor, Tensor)")
+_library.define("gated_linear(Tensor input, Tensor weight, Tensor? bias, str activation) -> Tensor")
+
+
+# On the device.
+
+def _gemm(a, b):
+    return _core._layer(a, b, False)
+
+
+def _linear(input, weight, bias, activation):
+    return _core._layer(input, weight, True, bias, activation)
+
+
+def _linear_for_training(input, weight, bias, activation):
+    """The result, and the argument of the activation."""
+    pre_activation = torch.empty((*input.shape[:-1], weight.shape[0]), dtype=input.dtype, device=input.device)
+    return _core._layer(input, weight, True, bias, activation, None, pre_activation), pre_activation
+
+
+def _gated_linear(input, weight, bias, activation):
+    return _core._layer(input, weight, True, bias, activation, "side_by_side")
+
+
+for _name, _function in (("gemm", _gemm), ("linear", _linear), ("linear_for_training", _linear_for_training),
+                         ("gated_linear", _gated_linear)):
+    _library.impl(_name, _function, "CUDA")
+
+
+# Without data: what torch.compile asks.
+
+def _require_features(input, weight):
+    if input.shape[-1] != weight.shape[-1]:
+        raise Error(f"shape_mismatch: the input has {input.shape[-1]} features and the weight {tuple(weight.shape)} takes "
+                    f"{weight.shape[-1]}\n  try: an input whose last dimension is {weight.shape[-1]}", "shape_mismatch")
+
+
+@torch.library.register_fake("tessera::gemm", lib=_library)
+def _(a, b):
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
+
+
+@torch.library.register_fake("tessera::linear", lib=_library)
+def _(input, weight, bias, activation):
+    _require_features(input, weight)
+    return input.new_empty((*input.shape[:-1], weight.shape[0]))
+
+
+@torch.library.register_fake("tessera::linear_for_training", lib=_library)
+def _(input, weight, bias, activation):
+    _require_features(input, weight)
+    shape = (*input.shape[:-1], weight.shape[0])
+    return input.new_empty(shape), input.new_empty(shape)
+
+
+@torch.library.register_fake("tessera::gated_linear", lib=_library)
+def _(input, weight, bias, activation):
+    _require_features(input, weight)
+    return input.new_empty((*input.shape[:-1], weight.shape[0] // 2))
+
+
+# Gradients.
+
+def _matrix(tensor):
+    """All of a tensor's last dimension as the rows of one matrix."""
+    return tensor.reshape(-1, tensor.shape[-1])
+
+
+def _ready(gradient):
+    """A gradient that a kernel can read: torch expands some from a single element."""
+    return gradient if gradient.stride(-1) == 1 or gradient.stride(-2) == 1 else gradient.contiguous()
+
+
+def _gemm_backward(context, gradient):
+    a, b = context.saved_tensors
+    gradient = _ready(gradient)
+    of_a = of_b = None
+    if context.needs_input_grad[0]:
+        of_a = torch.ops.tessera.gemm(gradient, b.mT).sum_to_size(a.shape)
+    if context.needs_input_grad[1]:
+        of_b = torch.ops.tessera.gemm(a.mT, gradient).sum_to_size(b.shape)
+    return of_a, of_b
+
+
+torch.library.register_autograd("tessera::gemm", _gemm_backward, lib=_library,
+                                setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+
+
+def _through(activation, gradient, x, y):
+    """The gradient of the activation's argument x, of which y is the value. Only one of the two is needed."""
+    if activation == "none":
+        return gradient
+    if activation == "relu":
+        return _aten.threshold_backward(gradient, y, 0)
+    if activation == "sigmoid":
+        return _aten.sigmoid_backward(gradient, y)
+    if activation == "tanh":
+        return _aten.tanh_backward(gradient, y)
+    if activation == "silu":
+        return _aten.silu_backward(gradient, x)
+    return _aten.gelu_backward(gradient, x, approximate="tanh" if activation == "gelu_tanh" else "none")
+
+
+NEEDS_ARGUMENT = ("gelu", "gelu_tanh", "silu")  # whose gradient the result does not tell
+
+
+def _layer_gradients(needs, gradient, input, weight):
+    """Of the input, the weight and the bias: two products and a sum."""
+    gradient = _ready(gradient)
+    of_input = torch.ops.tessera.gemm(gradient, weight) if needs[0] else None
+    of_weight = torch.ops.tessera.gemm(_matrix(gradient).mT, _matrix(input)) if needs[1] else None
+    of_bias = _matrix(gradient).sum(0) if needs[2] else None
+    return of_input, of_weight, of_bias
+
+
+def _setup_linear(ctx, inputs, output):
+    input, weight, bias, ctx.activation = inputs
+    ctx.save_for_backward(input, weight, None if ctx.activation == "none" else output)
+
+
+def _linear_backward(context, gradient):
+    input, weight, y = context.saved_tensors
+    gradient = _through(context.activation, gradient, None, y)
+    return *_layer_gradients(context.needs_input_grad, gradient, input, weight), None
+
+
+def _setup_training(ctx, inputs, output):
+    input, weight, bias, ctx.activation = inputs
+    ctx.save_for_backward(input, weight, output[1])
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _training_backward(context, gradient, _):
+    input, weight, x = context.saved_tensors
+    gradient = _through(context.activation, gradient, x, None)
+    return *_layer_gradients(context.needs_input_grad, gradient, input, weight), None
+
+
+def _setup_gated(ctx, inputs, output):
+    input, weight, bias, ctx.activation = inputs
+    ctx.save_for_backward(input, weight, bias)
+
+
+def _activated(activation, x):
+    if activation in ("gelu", "gelu_tanh"):
+        return torch.nn.functional.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
+    return x if activation == "none" else getattr(torch.nn.functional, activation)(x)
+
+
+def _gated_backward(context, gradient):
+    input, weight, bias = context.saved_tensors
+    x = torch.ops.tessera.linear(input, weight, bias, "none")  # both halves: cheaper to compute again than to keep
+    gate, up = x.chunk(2, dim=-1)
+    y = _activated(context.activation, gate)
+    gradient = torch.cat((_through(context.activation, gradient * up, gate, y), gradient * y), dim=-1)
+    return *_layer_gradients(context.needs_input_grad, gradient, input, weight), None
+
+
+torch.library.register_autograd("tessera::linear", _linear_backward, lib=_library, setup_context=_setup_linear)
+torch.library.register_autograd("tessera::linear_for_training", _training_backward, lib=_library, setup_context=_setup_training)
+torch.library.register_autograd("tessera::gated_linear", _gated_backward, lib=_library, setup_context=_setup_gated)
+
+
+# For people.
+
+def _require_activation(activation):
+    if activation is None:
+        return "none"
+    if activation not in ACTIVATIONS:
+        raise Error(f"invalid_argument: '{activation}' is no activation\n  try: {', '.join(ACTIVATIONS)}", "invalid_argument")
+    return activation
+
+
+def _records(*tensors):
+    """Whether autograd will ask for gradients of these."""
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def _autocast(*tensors):
+    """What torch.autocast makes of the operands of a product."""
+    if not torch.is_autocast_enabled("cuda"):
+        return tensors
+    dtype = torch.get_autocast_dtype("cuda")
+    return tuple(tensor if tensor is None or not tensor.is_floating_point() else tensor.to(dtype) for tensor in tensors)
+
+
+def matmul(a, b):
+    """Returns a @ b, with gradients. Both have two or more dimensions; those before the last two are broadcast."""
+    a, b = _autocast(a, b)
+    return torch.ops.tessera.gemm(a, b)
+
+
+def linear(input, weight, bias=None, activation=None):
+    """Returns act(input @ weight.T + bias) in one kernel, with gradients.
+
+    input       (..., in_features)
+    weight      (out_features, in_features)
+    bias        (out_features,) or None
+    activation  "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh" or None
+    """
+    activation = _require_activation(activation)
+    input, weight, bias = _autocast(input, weight, bias)
+    if _records(input, weight, bias):
+        if activation in NEEDS_ARGUMENT:
+            return torch.ops.tessera.linear_for_training(input, weight, bias, activation)[0]
+    elif not torch.compiler.is_compiling():
+        return _linear(input, weight, bias, activation)  # without the dispatcher, which costs as much again
+    return torch.ops.tessera.linear(input, weight, bias, activation)
+
+
+def gated_linear(input, weight, bias=None, activation="silu"):
+    """Returns act(gate) * up in one kernel, where gate and up are the halves of input @ weight.T + bias. With gradients.
+
+    SwiGLU with "silu", GeGLU with "gelu". weight is (2 * out_features, in_features): the gates' rows come first.
+    """
+    activation = _require_activation(activation)
+    input, weight, bias = _autocast(input, weight, bias)
+    if not _records(input, weight, bias) and not torch.compiler.is_compiling():
+        return _gated_linear(input, weight, bias, activation)
+    return torch.ops.tessera.gated_linear(input, weight, bias, activation)
+
+
+class Linear(torch.nn.Linear):
+    """torch.nn.Linear with an activation in the same kernel. Has the same parameters and state_dict."""
+
+    def __init__(self, in_features, out_features, bias=True, activation=None, device=None, dtype=None):
+        super().__init__(in_features, out_features, bias, device, dtype)
+        self.activation = _require_activation(activation)
+
+    @classmethod
+    def from_torch(cls, linear, activation=None):
+        """Returns a layer that shares the parameters of a torch.nn.Linear."""
+        with torch.device("meta"):
+            layer = cls(linear.in_features, linear.out_features, linear.bias is not None, activation)
+        layer.weight, layer.bias = linear.weight, linear.bias
+        return layer.train(linear.training)
+
+    def forward(self, input):
+        return linear(input, self.weight, self.bias, self.activation)
+
+    def extra_repr(self):
+        return super().extra_repr() + ("" if self.activation == "none" else f", activation={self.activation}")
+
+
+class MLP(torch.nn.Module):
+    """Two layers with an activation between them: down(act(up(x))), two kernels. Gated: down(act(gate(x)) * up(x)).
+
+    The gated form keeps the gate's and the factor's weights in one parameter, `up.weight`: the gates' rows come first.
+    """
+
+    def __init__(self, features, hidden_features, out_features=None, activation="gelu", bias=True, gated=False, device=None,
+                 dtype=None):
+        super().__init__()
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        self.gated = gated
+        self.activation = _require_activation(activation)
+        self.up = Linear(features, hidden_features * (2 if gated else 1), activation=None if gated else activation, **options)
+        self.down = Linear(hidden_features, features if out_features is None else out_features, **options)
+
+    def forward(self, input):
+        if self.gated:
+            return self.down(gated_linear(input, self.up.weight, self.up.bias, self.activation))
+        return self.down(self.up(input))
