@@ -83,13 +83,14 @@ nb::object gemm(nb::handle a, nb::handle b, nb::handle out, nb::handle bias, nb:
     return Product(arguments, Product::Use::launch).launch(nullptr, "tessera.gemm");
 }
 
-/// gemm for tessera.torch: weights are (n, k), arguments have positions, and gradients are the caller's business.
-nb::object layer(nb::handle a, nb::handle b, bool transpose_b, nb::handle bias, nb::handle activation,
+/// gemm for tessera.torch: operands may be transposed, arguments have positions, and gradients are the caller's business.
+nb::object layer(nb::handle a, nb::handle b, bool transpose_a, bool transpose_b, nb::handle bias, nb::handle activation,
                  nb::handle gating, nb::handle pre_activation)
 {
     Arguments arguments;
     arguments.a = a;
     arguments.b = b;
+    arguments.transpose_a = transpose_a;
     arguments.transpose_b = transpose_b;
     arguments.allow_gradients = true;
     arguments.bias = bias;
@@ -243,8 +244,8 @@ void define_products(nb::module_& module)
                "pre_activation"_a = none, "scale_d"_a = none, "amax_d"_a = none, "tf32"_a = none,
                "fp8_accumulation"_a = none, "f16_accumulation"_a = none, "variant"_a = none, "workspace_limit"_a = none,
                "stream"_a = none);
-    module.def("_layer", &layer, "a"_a, "b"_a, "transpose_b"_a, "bias"_a = none, "activation"_a = none,
-               "gating"_a = none, "pre_activation"_a = none);
+    module.def("_layer", &layer, "a"_a, "b"_a, "transpose_a"_a = false, "transpose_b"_a = false, "bias"_a = none,
+               "activation"_a = none, "gating"_a = none, "pre_activation"_a = none);
     module.def("explain", &explain, nb::sig("def explain(a, b, device=None, **epilogue)"),
                "Says which kernel multiplies a and b and why, and why each other does not.\n\n"
                "a and b are arrays, or shapes: explain((4096, 512), (512, 1024), dtype=\"bf16\"). device is a name "

@@ -82,6 +82,13 @@ void require_matrix(const Operand& operand)
     }
 }
 
+void transpose(Operand& operand)
+{
+    const auto last = static_cast<std::size_t>(operand.ndim - 1);
+    std::swap(operand.shape[last], operand.shape[last - 1]);
+    std::swap(operand.strides[last], operand.strides[last - 1]);
+}
+
 /// An operand of which only the shape is known.
 Operand shape_only(const char* name, nb::handle shape, tessera_element_type type)
 {
@@ -216,10 +223,11 @@ Product::Product(const Arguments& arguments, Use use)
     }
     require_matrix(operand_a_);
     require_matrix(operand_b_);
+    if (arguments.transpose_a) {
+        transpose(operand_a_);
+    }
     if (arguments.transpose_b) {
-        const auto last = static_cast<std::size_t>(operand_b_.ndim - 1);
-        std::swap(operand_b_.shape[last], operand_b_.shape[last - 1]);
-        std::swap(operand_b_.strides[last], operand_b_.strides[last - 1]);
+        transpose(operand_b_);
     }
     derive_shape();
     read_vectors(arguments, reader_);

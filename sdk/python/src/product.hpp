@@ -15,6 +15,7 @@ namespace tessera::python {
 struct Arguments {
     nanobind::handle a, b, out, out_dtype, alpha, beta, c, bias, activation, scale_a, scale_b, scale_d, amax_d, gating,
         pre_activation, tf32, fp8_accumulation, f16_accumulation, variant, workspace_limit, stream;
+    bool transpose_a = false;      ///< A is passed as (..., k, m)
     bool transpose_b = false;      ///< B is passed as (..., n, k), as the weights of a layer are
     bool allow_gradients = false;  ///< the caller computes gradients itself
 

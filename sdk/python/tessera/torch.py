@@ -36,21 +36,21 @@ _library.define("gated_linear(Tensor input, Tensor weight, Tensor? bias, str act
 # On the device.
 
 def _gemm(a, b):
-    return _core._layer(a, b, False)
+    return _core._layer(a, b)
 
 
 def _linear(input, weight, bias, activation):
-    return _core._layer(input, weight, True, bias, activation)
+    return _core._layer(input, weight, False, True, bias, activation)
 
 
 def _linear_for_training(input, weight, bias, activation):
     """The result, and the argument of the activation."""
     pre_activation = torch.empty((*input.shape[:-1], weight.shape[0]), dtype=input.dtype, device=input.device)
-    return _core._layer(input, weight, True, bias, activation, None, pre_activation), pre_activation
+    return _core._layer(input, weight, False, True, bias, activation, None, pre_activation), pre_activation
 
 
 def _gated_linear(input, weight, bias, activation):
-    return _core._layer(input, weight, True, bias, activation, "side_by_side")
+    return _core._layer(input, weight, False, True, bias, activation, "side_by_side")
 
 
 for _name, _function in (("gemm", _gemm), ("linear", _linear), ("linear_for_training", _linear_for_training),
@@ -91,11 +91,22 @@ def _(input, weight, bias, activation):
     return input.new_empty((*input.shape[:-1], weight.shape[0] // 2))
 
 
-# Gradients.
+# Gradients. The operators' are made of operators, which can be traced and differentiated again. Eager ones are functions of autograd
+# that call the library: the dispatcher would cost more than the calls.
+
+def _operator(a, b, transpose_a=False, transpose_b=False):
+    return torch.ops.tessera.gemm(a.mT if transpose_a else a, b.mT if transpose_b else b)
+
+
+def _eager(a, b, transpose_a=False, transpose_b=False):
+    if torch.is_grad_enabled():  # create_graph=True
+        return _operator(a, b, transpose_a, transpose_b)
+    return _core._layer(a, b, transpose_a, transpose_b)
+
 
 def _matrix(tensor):
     """All of a tensor's last dimension as the rows of one matrix."""
-    return tensor.reshape(-1, tensor.shape[-1])
+    return tensor if tensor.dim() == 2 else tensor.reshape(-1, tensor.shape[-1])
 
 
 def _ready(gradient):
@@ -103,19 +114,21 @@ def _ready(gradient):
     return gradient if gradient.stride(-1) == 1 or gradient.stride(-2) == 1 else gradient.contiguous()
 
 
-def _gemm_backward(context, gradient):
-    a, b = context.saved_tensors
+def _summed(gradient, like):
+    """The gradient of an operand that was broadcast."""
+    return gradient if gradient.shape == like.shape else gradient.sum_to_size(like.shape)
+
+
+def _setup_gemm(ctx, inputs, output):
+    ctx.save_for_backward(*inputs)
+
+
+def _gemm_backward(ctx, gradient, product=_operator):
+    a, b = ctx.saved_tensors
     gradient = _ready(gradient)
-    of_a = of_b = None
-    if context.needs_input_grad[0]:
-        of_a = torch.ops.tessera.gemm(gradient, b.mT).sum_to_size(a.shape)
-    if context.needs_input_grad[1]:
-        of_b = torch.ops.tessera.gemm(a.mT, gradient).sum_to_size(b.shape)
+    of_a = _summed(product(gradient, b, False, True), a) if ctx.needs_input_grad[0] else None
+    of_b = _summed(product(a, gradient, True), b) if ctx.needs_input_grad[1] else None
     return of_a, of_b
-
-
-torch.library.register_autograd("tessera::gemm", _gemm_backward, lib=_library,
-                                setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
 
 
 def _through(activation, gradient, x, y):
@@ -136,13 +149,14 @@ def _through(activation, gradient, x, y):
 NEEDS_ARGUMENT = ("gelu", "gelu_tanh", "silu")  # whose gradient the result does not tell
 
 
-def _layer_gradients(needs, gradient, input, weight):
+def _layer_gradients(needs, gradient, input, weight, product):
     """Of the input, the weight and the bias: two products and a sum."""
     gradient = _ready(gradient)
-    of_input = torch.ops.tessera.gemm(gradient, weight) if needs[0] else None
-    of_weight = torch.ops.tessera.gemm(_matrix(gradient).mT, _matrix(input)) if needs[1] else None
-    of_bias = _matrix(gradient).sum(0) if needs[2] else None
-    return of_input, of_weight, of_bias
+    of_input = product(gradient, weight) if needs[0] else None
+    rows = _matrix(gradient)
+    of_weight = product(rows, _matrix(input), True) if needs[1] else None
+    of_bias = rows.sum(0) if needs[2] else None
+    return of_input, of_weight, of_bias, None
 
 
 def _setup_linear(ctx, inputs, output):
@@ -150,23 +164,23 @@ def _setup_linear(ctx, inputs, output):
     ctx.save_for_backward(input, weight, None if ctx.activation == "none" else output)
 
 
-def _linear_backward(context, gradient):
-    input, weight, y = context.saved_tensors
-    gradient = _through(context.activation, gradient, None, y)
-    return *_layer_gradients(context.needs_input_grad, gradient, input, weight), None
+def _linear_backward(ctx, gradient, product=_operator):
+    input, weight, y = ctx.saved_tensors
+    return _layer_gradients(ctx.needs_input_grad, _through(ctx.activation, gradient, None, y), input, weight, product)
 
 
 def _setup_training(ctx, inputs, output):
     input, weight, bias, ctx.activation = inputs
-    ctx.save_for_backward(input, weight, output[1])
+    ctx.save_for_backward(input, weight, bias, output[1])
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
 
-def _training_backward(context, gradient, _):
-    input, weight, x = context.saved_tensors
-    gradient = _through(context.activation, gradient, x, None)
-    return *_layer_gradients(context.needs_input_grad, gradient, input, weight), None
+def _training_backward(ctx, gradient, _, product=_operator):
+    input, weight, bias, x = ctx.saved_tensors
+    if torch.is_grad_enabled():  # to be differentiated again: the stored x does not know what it was computed from
+        x = torch.ops.tessera.linear(input, weight, bias, "none")
+    return _layer_gradients(ctx.needs_input_grad, _through(ctx.activation, gradient, x, None), input, weight, product)
 
 
 def _setup_gated(ctx, inputs, output):
@@ -180,18 +194,66 @@ def _activated(activation, x):
     return x if activation == "none" else getattr(torch.nn.functional, activation)(x)
 
 
-def _gated_backward(context, gradient):
-    input, weight, bias = context.saved_tensors
+def _gated_backward(ctx, gradient, product=_operator):
+    input, weight, bias = ctx.saved_tensors
     x = torch.ops.tessera.linear(input, weight, bias, "none")  # both halves: cheaper to compute again than to keep
     gate, up = x.chunk(2, dim=-1)
-    y = _activated(context.activation, gate)
-    gradient = torch.cat((_through(context.activation, gradient * up, gate, y), gradient * y), dim=-1)
-    return *_layer_gradients(context.needs_input_grad, gradient, input, weight), None
+    y = _activated(ctx.activation, gate)
+    gradient = torch.cat((_through(ctx.activation, gradient * up, gate, y), gradient * y), dim=-1)
+    return _layer_gradients(ctx.needs_input_grad, gradient, input, weight, product)
 
 
-torch.library.register_autograd("tessera::linear", _linear_backward, lib=_library, setup_context=_setup_linear)
-torch.library.register_autograd("tessera::linear_for_training", _training_backward, lib=_library, setup_context=_setup_training)
-torch.library.register_autograd("tessera::gated_linear", _gated_backward, lib=_library, setup_context=_setup_gated)
+for _name, _setup, _backward in (("gemm", _setup_gemm, _gemm_backward), ("linear", _setup_linear, _linear_backward),
+                                 ("linear_for_training", _setup_training, _training_backward),
+                                 ("gated_linear", _setup_gated, _gated_backward)):
+    torch.library.register_autograd(f"tessera::{_name}", _backward, lib=_library, setup_context=_setup)
+
+
+class _Gemm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return _gemm(a, b)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _gemm_backward(ctx, gradient, _eager)
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *inputs):
+        output = _linear(*inputs)
+        _setup_linear(ctx, inputs, output)
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _linear_backward(ctx, gradient, _eager)
+
+
+class _LinearForTraining(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, input, weight, bias, activation):
+        output, pre_activation = _linear_for_training(input, weight, bias, activation)
+        ctx.activation = activation
+        ctx.save_for_backward(input, weight, bias, pre_activation)
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _training_backward(ctx, gradient, None, _eager)
+
+
+class _GatedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *inputs):
+        _setup_gated(ctx, inputs, None)
+        return _gated_linear(*inputs)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _gated_backward(ctx, gradient, _eager)
 
 
 # For people.
@@ -209,6 +271,14 @@ def _records(*tensors):
     return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _is_traced(*tensors):
+    """Whether the call must be seen as an operator: by torch.compile, or by a subclass of tensors, such as fake ones."""
+    return torch.compiler.is_compiling() or any(tensor is not None and type(tensor) not in _PLAIN for tensor in tensors)
+
+
 def _autocast(*tensors):
     """What torch.autocast makes of the operands of a product."""
     if not torch.is_autocast_enabled("cuda"):
@@ -220,7 +290,9 @@ def _autocast(*tensors):
 def matmul(a, b):
     """Returns a @ b, with gradients. Both have two or more dimensions; those before the last two are broadcast."""
     a, b = _autocast(a, b)
-    return torch.ops.tessera.gemm(a, b)
+    if _is_traced(a, b):
+        return torch.ops.tessera.gemm(a, b)
+    return _Gemm.apply(a, b) if _records(a, b) else _gemm(a, b)
 
 
 def linear(input, weight, bias=None, activation=None):
@@ -233,12 +305,16 @@ def linear(input, weight, bias=None, activation=None):
     """
     activation = _require_activation(activation)
     input, weight, bias = _autocast(input, weight, bias)
-    if _records(input, weight, bias):
-        if activation in NEEDS_ARGUMENT:
+    needs_argument = activation in NEEDS_ARGUMENT and _records(input, weight, bias)
+    if _is_traced(input, weight, bias):
+        if needs_argument:
             return torch.ops.tessera.linear_for_training(input, weight, bias, activation)[0]
-    elif not torch.compiler.is_compiling():
-        return _linear(input, weight, bias, activation)  # without the dispatcher, which costs as much again
-    return torch.ops.tessera.linear(input, weight, bias, activation)
+        return torch.ops.tessera.linear(input, weight, bias, activation)
+    if needs_argument:
+        return _LinearForTraining.apply(input, weight, bias, activation)
+    if _records(input, weight, bias):
+        return _Linear.apply(input, weight, bias, activation)
+    return _linear(input, weight, bias, activation)
 
 
 def gated_linear(input, weight, bias=None, activation="silu"):
@@ -248,9 +324,9 @@ def gated_linear(input, weight, bias=None, activation="silu"):
     """
     activation = _require_activation(activation)
     input, weight, bias = _autocast(input, weight, bias)
-    if not _records(input, weight, bias) and not torch.compiler.is_compiling():
-        return _gated_linear(input, weight, bias, activation)
-    return torch.ops.tessera.gated_linear(input, weight, bias, activation)
+    if _is_traced(input, weight, bias):
+        return torch.ops.tessera.gated_linear(input, weight, bias, activation)
+    return (_GatedLinear.apply if _records(input, weight, bias) else _gated_linear)(input, weight, bias, activation)
 
 
 class Linear(torch.nn.Linear):
