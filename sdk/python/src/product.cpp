@@ -32,12 +32,14 @@ std::int32_t number_of(nb::handle object, const char* what, const std::array<con
         return 0;
     }
     const std::string_view text = text_of(object, what);
-    std::string all;
     for (std::size_t i = 0; i < Count; ++i) {
         if (text == names[i]) {
             return static_cast<std::int32_t>(i);
         }
-        all += (i == 0 ? "" : ", ") + std::string(names[i]);
+    }
+    std::string all;
+    for (const char* const name : names) {
+        all += (all.empty() ? "" : ", ") + std::string(name);
     }
     raise("invalid_argument", "'" + std::string(text) + "' is no " + what, all);
 }

@@ -256,7 +256,13 @@ class _GatedLinear(torch.autograd.Function):
         return _gated_backward(ctx, gradient, _eager)
 
 
-# For people.
+# For people. What runs before a kernel is written for few steps of Python.
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_is_compiling = torch.compiler.is_compiling
+_is_recording = torch.is_grad_enabled
+_is_autocasting = torch.is_autocast_enabled
+
 
 def _require_activation(activation):
     if activation is None:
@@ -266,33 +272,41 @@ def _require_activation(activation):
     return activation
 
 
-def _records(*tensors):
-    """Whether autograd will ask for gradients of these."""
-    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
-
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
-
-
-def _is_traced(*tensors):
-    """Whether the call must be seen as an operator: by torch.compile, or by a subclass of tensors, such as fake ones."""
-    return torch.compiler.is_compiling() or any(tensor is not None and type(tensor) not in _PLAIN for tensor in tensors)
-
-
 def _autocast(*tensors):
     """What torch.autocast makes of the operands of a product."""
-    if not torch.is_autocast_enabled("cuda"):
-        return tensors
     dtype = torch.get_autocast_dtype("cuda")
     return tuple(tensor if tensor is None or not tensor.is_floating_point() else tensor.to(dtype) for tensor in tensors)
 
 
+def _is_traced(one, other):
+    """Whether the call must be seen as an operator: by torch.compile, or by a subclass of tensors, such as fake ones."""
+    return _is_compiling() or type(one) not in _PLAIN or type(other) not in _PLAIN
+
+
+def _needs_gradients(one, other, bias):
+    return _is_recording() and (one.requires_grad or other.requires_grad or (bias is not None and bias.requires_grad))
+
+
+def _layer(input, weight, bias, activation):
+    if _is_autocasting("cuda"):
+        input, weight, bias = _autocast(input, weight, bias)
+    records = _needs_gradients(input, weight, bias)
+    if _is_traced(input, weight):
+        if records and activation in NEEDS_ARGUMENT:
+            return torch.ops.tessera.linear_for_training(input, weight, bias, activation)[0]
+        return torch.ops.tessera.linear(input, weight, bias, activation)
+    if records:
+        return (_LinearForTraining if activation in NEEDS_ARGUMENT else _Linear).apply(input, weight, bias, activation)
+    return _core._layer(input, weight, False, True, bias, activation)
+
+
 def matmul(a, b):
     """Returns a @ b, with gradients. Both have two or more dimensions; those before the last two are broadcast."""
-    a, b = _autocast(a, b)
+    if _is_autocasting("cuda"):
+        a, b = _autocast(a, b)
     if _is_traced(a, b):
         return torch.ops.tessera.gemm(a, b)
-    return _Gemm.apply(a, b) if _records(a, b) else _gemm(a, b)
+    return _Gemm.apply(a, b) if _needs_gradients(a, b, None) else _core._layer(a, b)
 
 
 def linear(input, weight, bias=None, activation=None):
@@ -303,18 +317,7 @@ def linear(input, weight, bias=None, activation=None):
     bias        (out_features,) or None
     activation  "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh" or None
     """
-    activation = _require_activation(activation)
-    input, weight, bias = _autocast(input, weight, bias)
-    needs_argument = activation in NEEDS_ARGUMENT and _records(input, weight, bias)
-    if _is_traced(input, weight, bias):
-        if needs_argument:
-            return torch.ops.tessera.linear_for_training(input, weight, bias, activation)[0]
-        return torch.ops.tessera.linear(input, weight, bias, activation)
-    if needs_argument:
-        return _LinearForTraining.apply(input, weight, bias, activation)
-    if _records(input, weight, bias):
-        return _Linear.apply(input, weight, bias, activation)
-    return _linear(input, weight, bias, activation)
+    return _layer(input, weight, bias, _require_activation(activation))
 
 
 def gated_linear(input, weight, bias=None, activation="silu"):
@@ -323,10 +326,11 @@ def gated_linear(input, weight, bias=None, activation="silu"):
     SwiGLU with "silu", GeGLU with "gelu". weight is (2 * out_features, in_features): the gates' rows come first.
     """
     activation = _require_activation(activation)
-    input, weight, bias = _autocast(input, weight, bias)
-    if _is_traced(input, weight, bias):
+    if _is_autocasting("cuda"):
+        input, weight, bias = _autocast(input, weight, bias)
+    if _is_traced(input, weight):
         return torch.ops.tessera.gated_linear(input, weight, bias, activation)
-    return (_GatedLinear.apply if _records(input, weight, bias) else _gated_linear)(input, weight, bias, activation)
+    return (_GatedLinear.apply if _needs_gradients(input, weight, bias) else _gated_linear)(input, weight, bias, activation)
 
 
 class Linear(torch.nn.Linear):
@@ -345,7 +349,7 @@ class Linear(torch.nn.Linear):
         return layer.train(linear.training)
 
     def forward(self, input):
-        return linear(input, self.weight, self.bias, self.activation)
+        return _layer(input, self.weight, self.bias, self.activation)
 
     def extra_repr(self):
         return super().extra_repr() + ("" if self.activation == "none" else f", activation={self.activation}")
