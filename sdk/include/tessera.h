@@ -67,6 +67,7 @@ enum {
     TESSERA_CUDA_FAILURE = 16,
     TESSERA_CONTEXT_LOST = 17,
     TESSERA_TENSOR_MAP_REFUSED = 18,
+    TESSERA_COMPILATION_FAILED = 19,
     TESSERA_UNKNOWN_FAILURE = 255 /**< an exception that is not one of the library's: from a callback, for example */
 };
 
