@@ -352,6 +352,85 @@ tessera_status tessera_tuning_save(const char* path);
 /** Reads measured choices. A missing file counts as empty. `used` receives how many are known from now on, or is NULL. */
 tessera_status tessera_tuning_load(const char* path, size_t* used);
 
+/**
+ * The source of tile programs, compiled when they are needed by NVRTC: see docs/tile-programs.md. `tessera_program_destroy`
+ * frees it; kernels live on.
+ */
+typedef struct tessera_program tessera_program;
+/** A program of one type, compiled for one device. `tessera_kernel_destroy` frees it; launches need to have finished. */
+typedef struct tessera_kernel tessera_kernel;
+
+/** What a member of a program is, and so an argument of its launches. */
+typedef int32_t tessera_argument_kind;
+enum {
+    TESSERA_ARGUMENT_VALUE = 0,  /**< a plain value */
+    TESSERA_ARGUMENT_INPUT = 1,  /**< a matrix that is read */
+    TESSERA_ARGUMENT_OUTPUT = 2, /**< a matrix that is written */
+    TESSERA_ARGUMENT_NUMBERS = 3 /**< elements in device memory from which single values are read */
+};
+/** What kind of number a value is, or one of several numbers. */
+typedef int32_t tessera_number_kind;
+enum {
+    TESSERA_NUMBER_OTHER = 0, /**< a structure */
+    TESSERA_NUMBER_BOOL = 1,
+    TESSERA_NUMBER_FLOAT = 2,
+    TESSERA_NUMBER_SIGNED = 3,
+    TESSERA_NUMBER_UNSIGNED = 4
+};
+
+/** A member of a program. */
+typedef struct tessera_member {
+    tessera_argument_kind kind;
+    tessera_element_type type;  /**< of a matrix */
+    int32_t row_major;          /**< of a matrix: 1 for row-major, 0 for column-major */
+    int32_t rows;               /**< of a tile of a matrix */
+    int32_t columns;            /**< of a tile of a matrix */
+    tessera_number_kind number; /**< of a value, or of numbers */
+    size_t bytes;               /**< of a value, or of one of several numbers */
+} tessera_member;
+
+/** An argument of a launch. */
+typedef struct tessera_argument {
+    const tessera_matrix* matrix; /**< of an input or output; it is contiguous along the member's order */
+    const void* data;             /**< of a value: on the host, read by the call; of numbers: on the device */
+    size_t count;                 /**< of numbers */
+    int32_t device;               /**< of numbers: ordinal; -1: CUDA is asked */
+} tessera_argument;
+
+/**
+ * Takes the text of a CUDA C++ source. Compiles nothing yet.
+ * @param name              the file that errors of the compiler name; NULL: "program"
+ * @param definitions       macros, as "NAME" or "NAME=value"; NULL if there are none
+ * @param definition_count  number of `definitions`
+ */
+tessera_status tessera_program_create(const char* source, const char* name, const char* const* definitions,
+                                      size_t definition_count, tessera_program** program);
+/** Frees the source. NULL is allowed. */
+void tessera_program_destroy(tessera_program* program);
+/**
+ * Compiles a type for a GPU that need not be there, and hands out its PTX.
+ * @param type        a type of the source that is a tile program: "Add<float>"
+ * @param capability  10 * major + minor of the compute capability, such as 90
+ * @param text        receives as much of the PTX as fits, with a final 0; NULL if `capacity` is 0
+ * @param length      receives the length of the whole text without the final 0; NULL if it is not wanted
+ */
+tessera_status tessera_program_compile(const tessera_program* program, const char* type, int capability, char* text,
+                                       size_t capacity, size_t* length);
+/** Compiles a type for the current device, or finds it among compiled ones. */
+tessera_status tessera_program_kernel(const tessera_program* program, const char* type, tessera_kernel** kernel);
+/** Frees the kernel. NULL is allowed. */
+void tessera_kernel_destroy(tessera_kernel* kernel);
+/** Returns the number of members of the program, one for each argument of a launch. */
+size_t tessera_kernel_member_count(const tessera_kernel* kernel);
+/** Stores what member `index` is. */
+tessera_status tessera_kernel_member(const tessera_kernel* kernel, size_t index, tessera_member* member);
+/**
+ * Enqueues the program on `stream`, with one argument for each member, in their order. Asynchronous; can be captured into a
+ * graph.
+ */
+tessera_status tessera_kernel_launch(const tessera_kernel* kernel, tessera_stream stream,
+                                     const tessera_argument* arguments, size_t count);
+
 /** Returns `bytes` of memory of the stream's device at a multiple of `alignment`, usable by later work of `stream`; or NULL. */
 typedef void* (*tessera_allocate)(void* context, size_t bytes, size_t alignment, tessera_stream stream);
 /** Takes the memory back, after all work that is on `stream` by now. */

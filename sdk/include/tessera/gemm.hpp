@@ -198,7 +198,7 @@ template <class T>
 concept UserEpilogue = requires { T::is_user_epilogue; };
 
 /// Makes the checks of a launch whose kernel is not the library's. @throws Error  as `Gemm::launch`
-void require_product(StreamRef stream, const GemmOperands& operands, const std::source_location& caller);
+void require_tensor_core_product(StreamRef stream, const GemmOperands& operands, const std::source_location& caller);
 
 }  // namespace detail
 
@@ -332,8 +332,8 @@ public:
                        std::source_location caller = std::source_location::current())
     {
         if constexpr (detail::require_operands_of_launch<A, B, D>()) {
-            detail::require_product(stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)},
-                                    caller);
+            detail::require_tensor_core_product(
+                stream, {detail::operand_of(a), detail::operand_of(b), detail::operand_of(d)}, caller);
             epilogue.launch(stream, a, b, d, caller);
         }
     }

@@ -13,6 +13,7 @@
 #include "host_values.hpp"
 #include "operand.hpp"
 #include "product.hpp"
+#include "program.hpp"
 #include "workspace.hpp"
 
 namespace nb = nanobind;
@@ -297,6 +298,7 @@ NB_MODULE(_core, module)
     define_array(module);
     define_host_values(module);
     define_products(module);
+    define_programs(module);
     module.def(
         "device_count", [] { return tessera_device_count(); },
         "Returns the number of CUDA devices: 0 without a GPU or driver.");

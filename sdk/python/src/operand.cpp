@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "elements.hpp"
 #include "errors.hpp"
@@ -168,9 +169,26 @@ void Reader::exchange_with(tessera_stream other)
 void Reader::read_tensor(Operand& operand, const dlpack::Tensor& tensor)
 {
     operand.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
-    operand.type = element_type_of(operand.name, tensor.dtype);
+    if (any_type_ != nullptr) {
+        *any_type_ = tensor.dtype;
+    } else {
+        operand.type = element_type_of(operand.name, tensor.dtype);
+    }
     operand.device = tensor.device.id;
     fill(operand, tensor.ndim, tensor.shape, tensor.strides);
+}
+
+Operand Reader::read_of_any_type(const char* name, nb::handle object, dlpack::DataType& type)
+{
+    any_type_ = &type;
+    try {
+        Operand operand = read(name, object);
+        any_type_ = nullptr;
+        return operand;
+    } catch (...) {
+        any_type_ = nullptr;
+        throw;
+    }
 }
 
 Operand Reader::read(const char* name, nb::handle object)
@@ -205,6 +223,9 @@ Operand Reader::read(const char* name, nb::handle object)
         exchange_with(array.memory->stream());
         operand.data = array.data();
         operand.type = array.type;
+        if (any_type_ != nullptr) {
+            *any_type_ = dlpack_type_of(array.type);
+        }
         operand.device = array.memory->device();
         fill(operand, static_cast<int>(array.shape.size()), array.shape.data(), array.strides.data());
     } else if (nb::hasattr(object, "__dlpack__")) {
@@ -264,16 +285,29 @@ void Reader::read_interface(Operand& operand, nb::handle object)
     operand.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(pointer[0]));
     operand.writable = !nb::cast<bool>(pointer[1]);
     const auto text = nb::cast<std::string>(interface["typestr"]);
-    if (text != "<f4" && text != "<f2") {
+    std::int64_t size = 0;
+    if (any_type_ != nullptr) {
+        constexpr std::string_view kinds = "iuf";  // as DLPack numbers them
+        const std::size_t code =
+            text.size() == 3 && (text[0] == '<' || text[0] == '|') ? kinds.find(text[1]) : text.npos;
+        size = text.size() == 3 ? text[2] - '0' : 0;
+        if (code == text.npos || size < 1 || size > 8) {
+            raise("invalid_argument", std::string(operand.name) + " has elements of '" + text + "'",
+                  "integers or floats");
+        }
+        *any_type_ = {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * size), 1};
+    } else if (text != "<f4" && text != "<f2") {
         raise("invalid_argument", std::string(operand.name) + " has elements of '" + text + "'",
               "f32 or f16: the CUDA array interface has no name for other types that tessera multiplies; use DLPack "
               "for them");
     }
-    operand.type = text == "<f4" ? TESSERA_F32 : TESSERA_F16;
+    if (any_type_ == nullptr) {
+        operand.type = text == "<f4" ? TESSERA_F32 : TESSERA_F16;
+        size = static_cast<std::int64_t>(size_of(operand.type));
+    }
     if (device_ < 0) {
         decide_stream(-1);
     }
-    const auto size = static_cast<std::int64_t>(size_of(operand.type));
     std::array<std::int64_t, Operand::max_dimensions> shape{};
     std::array<std::int64_t, Operand::max_dimensions> strides{};
     const auto extents = nb::cast<nb::tuple>(interface["shape"]);

@@ -53,6 +53,8 @@ public:
 
     /// Reads an operand. `name` is used in errors: "A", "the bias".
     Operand read(const char* name, nanobind::handle object);
+    /// Reads one whose elements need not be those of matrices; `type` receives what they are.
+    Operand read_of_any_type(const char* name, nanobind::handle object, dlpack::DataType& type);
 
     tessera_stream stream() const { return stream_; }
     const Source& source() const { return source_; }
@@ -79,6 +81,7 @@ private:
     int device_ = -1;
     std::array<tessera_stream, 16> others_{};  // on which operands were ready, and will be used or freed
     std::size_t other_count_ = 0;
+    dlpack::DataType* any_type_ = nullptr;  // receives the type of the operand that is read, which may be any
 };
 
 /// Reads a stream: None, an int (1: legacy default, 2: per thread), or an object of torch, CuPy, numba or cuda.core.

@@ -10,6 +10,7 @@ gemm      one product with everything that is fused with it
 Plan      the same product many times
 explain   which kernel runs, and why
 tune      which kernel is the fastest here
+Program   kernels of your own, compiled when they are needed
 asarray, empty, Array   arrays for programs without a framework
 Error     what all of these raise
 tessera.torch           operators with gradients, and layers, for PyTorch
@@ -24,12 +25,12 @@ _cudart.load()
 from tessera import _core  # noqa: E402  (it needs the CUDA runtime)
 from tessera._arrays import asarray  # noqa: E402
 from tessera._core import (  # noqa: E402
-    Array, Plan, compute_capability, device_count, empty, explain, gemm, load_tuning, save_tuning, synchronize, tune)
+    Array, Kernel, Plan, Program, compute_capability, device_count, empty, explain, gemm, load_tuning, save_tuning, synchronize, tune)
 from tessera._error import Error  # noqa: E402
 from tessera._types import TuningResult  # noqa: E402
 
 __version__ = _core.version
-__all__ = ["Array", "Error", "Plan", "TuningResult", "asarray", "compute_capability", "device_count", "empty", "explain", "gemm",
+__all__ = ["Array", "Error", "Kernel", "Plan", "Program", "TuningResult", "asarray", "compute_capability", "device_count", "empty", "explain", "gemm",
            "load_tuning", "save_tuning", "synchronize", "tune"]
 
 # A framework frees its allocator at exit. What the library has of it must be back by then.

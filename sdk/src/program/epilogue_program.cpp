@@ -6,15 +6,9 @@
 #include <mutex>
 #include <vector>
 
-namespace tessera::tile::detail {
+#include "program/program_state.hpp"
 
-/// Launches with arguments of which only the run knows how many there are.
-struct KernelAccess {
-    static void launch(const Kernel& kernel, const LaunchOn& on, const std::vector<ProgramArgument>& arguments)
-    {
-        kernel.launch_with(on, arguments.data(), arguments.size());
-    }
-};
+namespace tessera::tile::detail {
 
 namespace {
 
@@ -124,7 +118,8 @@ void launch_epilogue_program(const std::string& expression, StreamRef stream, Ge
     for (std::size_t i = 0; i < count; ++i) {
         arguments.push_back(operands[i].argument);
     }
-    KernelAccess::launch(program.kernel("EpilogueGemm", caller), LaunchOn(stream, caller), arguments);
+    KernelAccess::launch(program.kernel("EpilogueGemm", caller), LaunchOn(stream, caller), arguments.data(),
+                         arguments.size());
 }
 
 }  // namespace tessera::tile::detail

@@ -36,6 +36,15 @@ struct LoadedProgram {
     cudaKernel_t wgmma = nullptr;  // null if there is none
 };
 
+/// For callers of which only the run knows the arguments.
+struct KernelAccess {
+    static void launch(const Kernel& kernel, const LaunchOn& on, const ProgramArgument* arguments, std::size_t count)
+    {
+        kernel.launch_with(on, arguments, count);
+    }
+    static const ProgramMembers& members(const Kernel& kernel) { return kernel.program_->program->notes.members; }
+};
+
 struct ProgramState {
     std::string source;
     ProgramOptions options;

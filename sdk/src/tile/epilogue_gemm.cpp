@@ -14,7 +14,7 @@
 namespace tessera {
 namespace detail {
 
-void require_product(StreamRef stream, const GemmOperands& operands, const std::source_location& caller)
+void require_tensor_core_product(StreamRef stream, const GemmOperands& operands, const std::source_location& caller)
 {
     constexpr std::string_view operation = "Gemm::launch";
     require_operands(stream, operands, Epilogue(), operation, caller);

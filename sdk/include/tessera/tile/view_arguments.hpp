@@ -63,6 +63,13 @@ constexpr void refuse_as_matrix()
     }
 }
 
+/// Returns true if all lines of a batch begin at multiples of 16 bytes. Strides are in bytes.
+inline bool begin_at_vectors(const void* data, std::uint64_t line_stride, std::uint64_t matrix_stride, bool single_line)
+{
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && matrix_stride % 16 == 0 &&
+           (single_line || line_stride % 16 == 0);
+}
+
 template <class T, class Element, class Order>
 Memory<T, Order> memory_of(const MatrixView<Element, Order>& view, std::int64_t batches = 1,
                            std::int64_t batch_stride = 0)
@@ -77,8 +84,7 @@ Memory<T, Order> memory_of(const MatrixView<Element, Order>& view, std::int64_t 
             .batches = batches,
             .batch_stride = batch_stride,
             .device = view.device(),
-            .in_vectors = reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0 && from_batch % 16 == 0 &&
-                          (single_line || stride % 16 == 0)};
+            .in_vectors = begin_at_vectors(view.data(), stride, from_batch, single_line)};
 }
 template <class T, class Element, class Order>
 Memory<T, Order> memory_of(const BatchView<Element, Order>& view, const std::source_location& caller)
