@@ -27,7 +27,6 @@ endif()
 if(compiler_name STREQUAL "nvcc")
     tessera_case_says(architecture ${SOURCE} "// architecture:")
     tessera_device_command(command ${name} ${architecture})
-    list(APPEND command -fdevice-syntax-only)  # an error of the front end ends the compilation anyway
 endif()
 
 tessera_case_says(expected ${SOURCE} "// expect:")
