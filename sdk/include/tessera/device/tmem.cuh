@@ -261,6 +261,20 @@ public:
         return TmemAccumulator<Part, Group>(address() + index * Part);
     }
 
+    /// Returns `Part` columns from column `first` on as an accumulator, for a kernel that divides the columns itself. Columns
+    /// outside of the allocation stop the kernel.
+    /// @tparam Part   columns of the accumulator
+    /// @param  first  in columns
+    template <std::uint32_t Part>
+    __device__ TmemAccumulator<Part, Group> columns_from(std::uint32_t first) const
+    {
+        static_assert(Part > 0 && Part <= Columns, "tessera: an accumulator has at most the columns of its allocation");
+        if (first > Columns - Part) {
+            __trap();
+        }
+        return TmemAccumulator<Part, Group>(address() + first);
+    }
+
     /// Returns columns from `First` on for scale factors of `Rows` rows of A or columns of B; tmem_operands.cuh says
     /// how many. They must not overlap an accumulator's columns.
     template <ScaledOperand Operand, std::uint32_t Rows, std::uint32_t First>
@@ -280,6 +294,17 @@ public:
         static_assert(First + TmemOperand<Steps, Group>::columns <= Columns,
                       "tessera: an operand in tensor memory must be inside the allocation");
         return TmemOperand<Steps, Group>(address() + First);
+    }
+
+    /// Returns columns from column `first` on for A of `Steps` instructions, for a kernel that divides the columns itself. Columns
+    /// outside of the allocation stop the kernel.
+    template <std::uint32_t Steps>
+    __device__ TmemOperand<Steps, Group> operand_from(std::uint32_t first) const
+    {
+        if (first > Columns - TmemOperand<Steps, Group>::columns) {
+            __trap();
+        }
+        return TmemOperand<Steps, Group>(address() + first);
     }
 
     /// Waits until all threads of the cluster have called this, after they have finished with tensor memory. Called by
