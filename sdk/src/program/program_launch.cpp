@@ -258,18 +258,21 @@ void Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgument* argu
                                          loaded.device);
     detail::Packed packed(loaded, arguments, count, on);
     const detail::ProgramMembers& members = loaded.program->notes.members;
-    const detail::Candidate mma_sync{reinterpret_cast<const void*>(loaded.mma_sync),
-                                     static_cast<int>(members.threads_mma_sync)};
-    const detail::Candidate wgmma{reinterpret_cast<const void*>(loaded.wgmma), static_cast<int>(members.threads_wgmma)};
-    const detail::Choice choice =
-        detail::choose(packed.plan(), on.stream, mma_sync, wgmma, static_cast<int>(members.stages), on.caller);
-    if (choice.grid == 0) {
+    // Not for tcgen05: what a program does with its sums is planned by running it.
+    const detail::Candidates candidates{
+        .mma_sync = {reinterpret_cast<const void*>(loaded.mma_sync), static_cast<int>(members.threads_mma_sync)},
+        .wgmma = {reinterpret_cast<const void*>(loaded.wgmma), static_cast<int>(members.threads_wgmma)},
+        .tcgen05 = {},
+        .pairs = {}};
+    const detail::Choice choice = detail::choose(packed.plan(), {}, on.stream, candidates,
+                                                 {.stages = static_cast<int>(members.stages)}, on.caller);
+    if (choice.report.ctas == 0) {
         return;
     }
-    const bool by_wgmma = choice.instructions == Instructions::wgmma;
-    const detail::Candidate& chosen = by_wgmma ? wgmma : mma_sync;
-    LaunchConfig config(on.stream, {choice.grid}, {static_cast<unsigned>(chosen.threads)}, on.caller);
-    config.shared_memory_bytes(choice.memory.bytes);
+    const bool by_wgmma = choice.report.instructions == Instructions::wgmma;
+    const detail::Candidate& chosen = by_wgmma ? candidates.wgmma : candidates.mma_sync;
+    LaunchConfig config(on.stream, {choice.report.ctas}, {static_cast<unsigned>(chosen.threads)}, on.caller);
+    config.shared_memory_bytes(choice.report.shared_memory_bytes);
     if (by_wgmma) {
         config.programmatic_dependent_launch();
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "tessera/device.hpp"
 #include "tessera/error.hpp"
@@ -21,6 +22,9 @@ constexpr int copied_stages = 4;  // where threads copy: more only keep other CT
 /// Returns true if the kernel's code for the current device is not empty.
 bool has_code(const Candidate& candidate)
 {
+    if (candidate.kernel == nullptr) {
+        return false;
+    }
     cudaFuncAttributes attributes{};
     const cudaError_t status = cudaFuncGetAttributes(&attributes, candidate.kernel);
     tessera::detail::forget(status);
@@ -147,13 +151,65 @@ unsigned resident(const Candidate& candidate, std::size_t shared_bytes)
     return static_cast<unsigned>(std::max(ctas, 1));
 }
 
+constexpr std::string_view not_by_tma =
+    "TMA cannot address an input: addresses and strides are no multiples of 16 bytes";
+
+/// Returns why a program does not run on tcgen05 on a device that has it; nothing if it does.
+std::string_view why_not_tcgen05(const PlanWithTensorMemory& plan, const Candidates& candidates)
+{
+    if (!has_code(candidates.tcgen05)) {
+        return "the program is not compiled for tcgen05: its architectures lack the device's family, such as 100f";
+    }
+    if (plan.tcgen05.refusal != nullptr) {
+        return plan.tcgen05.refusal;
+    }
+    if (plan.tcgen05.products == 0) {
+        return "the program has no products";
+    }
+    const auto tiles = static_cast<std::uint32_t>(plan.tcgen05.tiles);
+    if (tiles > most_slots || tiles * plan.tcgen05.columns > tensor_memory_columns) {
+        return "the program's sums do not fit into tensor memory at once: smaller tiles";
+    }
+    return plan.plan.by_tma ? std::string_view() : not_by_tma;
+}
+
+/// Returns why a program runs on tcgen05 without pairs of CTAs; nothing if in pairs.
+std::string_view why_not_pairs(const Tcgen05Plan& plan, const Hints& hints)
+{
+    if (!hints.pairs) {
+        return "the program's hints want no pairs of CTAs";
+    }
+    if (plan.pair_refusal != nullptr) {
+        return plan.pair_refusal;
+    }
+    return plan.tile_rows == 1 ? "the output has one row of tiles: there are no pairs" : std::string_view();
+}
+
+std::int64_t pair_rows(const Tcgen05Plan& plan) { return (plan.tile_rows + 1) / 2; }
+
+TensorMemory tensor_memory_of(const Tcgen05Plan& plan)
+{
+    constexpr std::uint32_t raster_band = 4;  // pairs: as many rows as the band of single places has
+    const std::uint32_t slots = tensor_memory_columns / plan.columns;
+    return {.pairs = TileRaster(static_cast<std::uint32_t>(pair_rows(plan)),
+                                static_cast<std::uint32_t>(plan.tile_columns), raster_band),
+            .slot_columns = plan.columns,
+            .slots = static_cast<std::int32_t>(std::min(slots, static_cast<std::uint32_t>(most_slots)))};
+}
+
 }  // namespace
 
-Choice choose(const Plan& plan, StreamRef stream, const Candidate& mma_sync, const Candidate& wgmma, int stages,
-              const std::source_location& caller)
+bool has_tensor_memory(StreamRef stream, const std::source_location& caller)
+{
+    return Device(stream.device(), caller).properties().has_tensor_memory;
+}
+
+Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, StreamRef stream,
+              const Candidates& candidates, const Hints& hints, const std::source_location& caller)
 {
     require_plan(plan, stream, caller);
     Choice choice;
+    LaunchReport& report = choice.report;
     if (plan.tiles == 0) {
         return choice;
     }
@@ -162,32 +218,53 @@ Choice choose(const Plan& plan, StreamRef stream, const Candidate& mma_sync, con
     const auto tiles = static_cast<unsigned>(plan.tiles);
     const auto sms = static_cast<unsigned>(device.sm_count);
     const bool streams = plan.stage_bytes + plan.held_bytes > 0;
-    const bool has_roles = device.has_tensor_maps && has_code(wgmma);
-    const auto wished = [&](int most) { return static_cast<std::size_t>(stages > 0 ? stages : most); };
-    // CTAs of warp roles stay: the next work tile is loaded while the last one is computed and stored.
-    if (has_roles && streams && plan.by_tma) {
-        choice.instructions = Instructions::wgmma;
-        choice.memory = with_streams(plan, device, wished(most_stages), bytes_of_barriers, caller);
-        choice.grid = std::min(tiles, sms);
+    const auto wished = [&](int most) { return static_cast<std::size_t>(hints.stages > 0 ? hints.stages : most); };
+    const auto chosen = [&](Instructions instructions, const SharedMemory& memory, unsigned ctas) {
+        report.instructions = instructions;
+        report.ctas = ctas;
+        report.stages = memory.stages;
+        report.shared_memory_bytes = memory.bytes;
+        choice.memory = memory;
         return choice;
-    }
-    if (has_roles && !streams && plan.load_bytes >= least_in_ring && plan.loads_in_ring) {
-        choice.memory = with_loads(plan, device);
-        if (choice.memory.stages > 0) {
-            choice.instructions = Instructions::wgmma;
-            choice.grid = std::min(tiles, sms * resident(wgmma, choice.memory.bytes));
-            return choice;
+    };
+    // CTAs of warp roles stay: the next work tile is loaded while the last one is computed and stored.
+    if (device.has_tensor_memory && streams) {
+        report.reason = why_not_tcgen05(tcgen05_plan, candidates);
+        if (report.reason.empty()) {
+            const Tcgen05Plan& tcgen05 = tcgen05_plan.tcgen05;
+            report.reason = why_not_pairs(tcgen05, hints);
+            report.pairs = report.reason.empty();
+            choice.tensor_memory = tensor_memory_of(tcgen05);
+            Plan divided = tcgen05_plan.plan;
+            divided.stage_bytes = report.pairs ? tcgen05.pair_stage_bytes : divided.stage_bytes;
+            const SharedMemory memory =
+                with_streams(divided, device, wished(most_stages), bytes_of_tcgen05_barriers, caller);
+            const auto pairs = static_cast<unsigned>(pair_rows(tcgen05) * tcgen05.tile_columns * plan.batches);
+            return chosen(Instructions::tcgen05, memory,
+                          report.pairs ? 2 * std::min(pairs, sms / 2) : std::min(tiles, sms));
         }
     }
-    if (!has_code(mma_sync)) {
+    const bool has_roles = device.has_tensor_maps && has_code(candidates.wgmma);
+    if (has_roles && streams && plan.by_tma) {
+        return chosen(Instructions::wgmma, with_streams(plan, device, wished(most_stages), bytes_of_barriers, caller),
+                      std::min(tiles, sms));
+    }
+    if (has_roles && !streams && plan.load_bytes >= least_in_ring && plan.loads_in_ring) {
+        const SharedMemory memory = with_loads(plan, device);
+        if (memory.stages > 0) {
+            return chosen(Instructions::wgmma, memory, std::min(tiles, sms * resident(candidates.wgmma, memory.bytes)));
+        }
+    }
+    if (streams && device.compute_capability_major == 9) {
+        report.reason = has_roles ? not_by_tma : "the program is not compiled for wgmma: its architectures lack 90a";
+    }
+    if (!has_code(candidates.mma_sync)) {
         tessera::detail::raise(ErrorCode::unsupported_device, operation, caller,
                                fmt::format("the program has no code for {}", device.name),
                                fmt::format("compile it for compute capability {}.{}", device.compute_capability_major,
                                            device.compute_capability_minor));
     }
-    choice.memory = with_streams(plan, device, wished(copied_stages), 0, caller);
-    choice.grid = tiles;
-    return choice;
+    return chosen(Instructions::mma_sync, with_streams(plan, device, wished(copied_stages), 0, caller), tiles);
 }
 
 }  // namespace tessera::tile::detail

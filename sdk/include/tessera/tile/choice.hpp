@@ -9,27 +9,49 @@
 #include <source_location>
 
 #include "tessera/stream.hpp"
+#include "tessera/tile/hints.hpp"
+#include "tessera/tile/launch_report.hpp"
 #include "tessera/tile/plan.hpp"
+#include "tessera/tile/tcgen05_plan.hpp"
 
 namespace tessera::tile::detail {
 
 /// A kernel that a choice may fall on.
 struct Candidate {
-    const void* kernel;
-    int threads;  // of a CTA. A kernel whose limit is another has no code for the device
+    const void* kernel = nullptr;  // null: there is none
+    int threads = 0;               // of a CTA. A kernel whose limit is another has no code for the device
+};
+
+/// All kernels of a program.
+struct Candidates {
+    Candidate mma_sync;
+    Candidate wgmma;
+    Candidate tcgen05;
+    Candidate pairs;  // of CTAs, on tcgen05
+};
+
+/// What a program needs on tcgen05.
+struct PlanWithTensorMemory {
+    Plan plan;
+    Tcgen05Plan tcgen05;
 };
 
 /// How a program is launched.
 struct Choice {
-    Instructions instructions = Instructions::mma_sync;
+    LaunchReport report;
     SharedMemory memory;
-    unsigned grid = 0;
+    TensorMemory tensor_memory;
 };
 
+/// Returns true if the stream's device has tcgen05.
+bool has_tensor_memory(StreamRef stream, const std::source_location& caller);
+
 /// Checks a plan and chooses a kernel.
-/// @param stages  that the program wishes; 0: as many as fit
+/// @param plan          for mma.sync and wgmma
+/// @param tcgen05_plan  for tcgen05; used only where the device has it
+/// @param hints         the program's
 /// @throws Error  as `tile::launch`
-Choice choose(const Plan& plan, StreamRef stream, const Candidate& mma_sync, const Candidate& wgmma, int stages,
-              const std::source_location& caller);
+Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, StreamRef stream,
+              const Candidates& candidates, const Hints& hints, const std::source_location& caller);
 
 }  // namespace tessera::tile::detail

@@ -2,65 +2,90 @@
 
 /// @file
 /// @ingroup tile_programs
-/// @brief `Cta`: what a program gets to know of the CTA that runs it, and `Hints`: what it may say of it.
+/// @brief `Cta`: what a program gets to know of the CTA that runs it.
 ///
 /// A program runs several times at once, in one CTA: threads that load tiles run it for its loads, threads that compute for its
 /// arithmetic, and the host runs it before the launch to learn what it needs. What a thread does not do compiles to nothing.
 
 #include "tessera/detail/language.hpp"
 
+#include <cuda/ptx>
+
 #include <cstddef>
 #include <cstdint>
 
 #include "tessera/device/barrier.cuh"
+#include "tessera/device/tile_raster.hpp"
 #include "tessera/device/warp.cuh"
+#include "tessera/tile/hints.hpp"
 #include "tessera/tile/layout.cuh"
 #include "tessera/tile/plan.hpp"
 #include "tessera/tile/tile.cuh"
 
 namespace tessera::tile {
 
-/// What a program says of the CTAs that it wants. 0 leaves a choice to the library.
-struct Hints {
-    int warpgroups = 2;  ///< warpgroups that multiply, on Hopper: each has a multiple of 64 rows of a tile
-    int warps_m = 4;     ///< warps along the rows of a tile that mma.sync multiplies
-    int warps_n = 2;     ///< warps along its columns
-    int stages = 0;      ///< steps that are loaded ahead; 0: as many as fit into shared memory, up to 8
-};
-
 namespace detail {
 
 /// What a thread of a CTA, or the host, does of a program.
 enum class Role : std::uint8_t {
-    all,      // loads and computes
-    load,     // asks TMA for stages
-    compute,  // reads stages and computes
-    plan      // the host: counts what will be needed
+    all,       // loads and computes
+    load,      // asks TMA for stages
+    multiply,  // issues the products of tcgen05
+    compute,   // reads stages, or sums in tensor memory, and computes
+    plan       // the host: counts what will be needed
 };
 
 /// @tparam Multiplies  the instructions
 /// @tparam Part        what the thread does
 /// @tparam Wishes      the program's hints
-template <Instructions Multiplies, Role Part, Hints Wishes>
+/// @tparam Ctas        that multiply together: 2 are a pair
+template <Instructions Multiplies, Role Part, Hints Wishes, int Ctas = 1>
 struct Machine {
     static constexpr Instructions instructions = Multiplies;
     static constexpr Role role = Part;
     static constexpr bool is_planned = Part == Role::plan;
     static constexpr bool computes = Part == Role::all || Part == Role::compute;
-    static constexpr int warps_m = Multiplies == Instructions::wgmma ? 4 * Wishes.warpgroups : Wishes.warps_m;
-    static constexpr int warps_n = Multiplies == Instructions::wgmma ? 1 : Wishes.warps_n;
+    static constexpr int ctas = Ctas;
+    static constexpr int warps_m = Multiplies == Instructions::mma_sync ? Wishes.warps_m
+                                   : Multiplies == Instructions::wgmma  ? 4 * Wishes.warpgroups
+                                                                        : 4;
+    static constexpr int warps_n = Multiplies == Instructions::mma_sync ? Wishes.warps_n
+                                   : Multiplies == Instructions::wgmma  ? 1
+                                                                        : Wishes.warpgroups;
     static constexpr int threads = 32 * warps_m * warps_n;  // that compute
-    static constexpr bool has_loader = Multiplies == Instructions::wgmma;
-    static constexpr bool has_ring = Part == Role::load || Part == Role::compute;
-    static constexpr int all_threads = threads + (has_loader ? 32 : 0);
+    /// Warps that do not compute: one that loads, and on tcgen05 one that multiplies.
+    static constexpr int other_warps = Multiplies == Instructions::mma_sync ? 0
+                                       : Multiplies == Instructions::wgmma  ? 1
+                                                                            : 2;
+    /// Tiles that are loaded into registers may come through the ring.
+    static constexpr bool has_ring = Multiplies == Instructions::wgmma && (Part == Role::load || Part == Role::compute);
+    static constexpr int all_threads = threads + 32 * other_warps;
     static_assert(
         warps_m >= 1 && warps_n >= 1 && threads <= 1024 - 32,
         "tessera: a program's CTA computes with 32 to 992 threads: its hints give 32 * warps_m * warps_n, and on "
-        "Hopper 128 * warpgroups");
+        "Hopper and Blackwell 128 * warpgroups");
     static_assert(warps_m < 4 || warps_m % 4 == 0, "tessera: hints have 1, 2, 3 or a multiple of 4 warps_m");
     static_assert(Wishes.stages == 0 || (Wishes.stages >= 2 && Wishes.stages <= most_stages),
                   "tessera: hints have 2 to 8 stages, or 0 for as many as fit into shared memory");
 };
+
+/// Stops the kernel: it is in a branch that the plan did not see, with what the chosen instructions do not have.
+TESSERA_TILE void refuse_branch()
+{
+#ifdef __CUDA_ARCH__
+    __trap();
+#endif
+}
+
+/// Which of the two CTAs of a pair the calling thread is in.
+TESSERA_TILE std::uint32_t cta_of_pair()
+{
+#ifdef __CUDA_ARCH__
+    return cuda::ptx::get_sreg_cluster_ctarank() & 1U;
+#else
+    return 0;
+#endif
+}
 
 /// The barriers of a CTA whose stages TMA fills.
 struct TileBarriers {
@@ -84,6 +109,7 @@ struct RingState {
     int held_count = 0;             // how many there are now
     std::uint32_t held_parity = 0;  // bit i: of the i-th one's next completion
     const BarriersPublished* published = nullptr;
+    const TileRaster* pairs = nullptr;  // the order of pairs of places, for a pair of CTAs
 };
 
 __device__ __forceinline__ void advance(RingState& ring)
@@ -138,12 +164,12 @@ struct register_layout {
     using type = typename Layouts<Machine>::template Of<Present>;
 };
 template <class Machine, int Rows>
-    requires(Rows > 1 && Rows % (16 * Machine::warps_m) == 0)
+    requires(Machine::instructions != Instructions::tcgen05 && Rows > 1 && Rows % (16 * Machine::warps_m) == 0)
 struct register_layout<Machine, Rows, 1> {
     using type = typename Layouts<Machine>::template Of<FragmentRows<Rows, Machine::warps_m, Machine::warps_n>>;
 };
 template <class Machine, int Columns>
-    requires(Columns > 1 && Columns % (8 * Machine::warps_n) == 0)
+    requires(Machine::instructions != Instructions::tcgen05 && Columns > 1 && Columns % (8 * Machine::warps_n) == 0)
 struct register_layout<Machine, 1, Columns> {
     using type = typename Layouts<Machine>::template Of<FragmentColumns<Columns, Machine::warps_m, Machine::warps_n>>;
 };

@@ -8,12 +8,15 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/device/barrier.cuh"
 #include "tessera/device/warp.cuh"
 #include "tessera/tile/cta.cuh"
 #include "tessera/tile/exchange.cuh"
 #include "tessera/tile/plan.hpp"
+#include "tessera/tile/tcgen05_stages.cuh"
+#include "tessera/tile/tensor_memory.cuh"
 
 namespace tessera::tile::detail {
 
@@ -36,15 +39,33 @@ inline constexpr Hints program_hints = hints_of<Program>();
 /// A kernel has code for a device if its limit of threads is that of its CTAs there: elsewhere its body is empty.
 inline constexpr int threads_of_empty_kernel = 32;
 
+/// True if the code that is compiled can have the instructions. The host sees all kernels.
+template <Instructions With>
+TESSERA_DETAIL_HOST_DEVICE constexpr bool target_has()
+{
+#ifdef __CUDA_ARCH__
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr bool wgmma = true;
+#else
+    constexpr bool wgmma = false;
+#endif
+#ifdef __CUDA_ARCH_FAMILY_SPECIFIC__
+    constexpr int family = __CUDA_ARCH_FAMILY_SPECIFIC__ / 100;
+#else
+    constexpr int family = 0;
+#endif
+    return With == Instructions::mma_sync || (With == Instructions::wgmma && wgmma) ||
+           (With == Instructions::tcgen05 && (family == 10 || family == 11));
+#else
+    return true;
+#endif
+}
+
 template <Instructions With, class Program>
 constexpr int threads_of_kernel()
 {
     constexpr int threads = Machine<With, Role::all, program_hints<Program>>::all_threads;
-#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    return With == Instructions::wgmma ? threads_of_empty_kernel : threads;
-#else
-    return threads;
-#endif
+    return target_has<With>() ? threads : threads_of_empty_kernel;
 }
 
 /// Waits until the grid before this one has ended, and its writes are visible. CUDA's own function is missing at run time.
@@ -65,6 +86,15 @@ TESSERA_TILE void plan_program(const Program& program)
     program(PlanningCta<Instructions::mma_sync, Program>(for_mma_sync));
     RingState for_wgmma;
     program(PlanningCta<Instructions::wgmma, Program>(for_wgmma));
+}
+
+/// Plans a program for tcgen05.
+template <class Program>
+TESSERA_TILE void plan_program_for_tcgen05(const Program& program)
+{
+    Tcgen05State<CtaGroup::one> state;
+    state.slots = 32;  // as many as it asks for
+    program(PlanningCta<Instructions::tcgen05, Program>(state));
 }
 
 /// Runs a program. `program` and `memory` are the kernel's parameters.
@@ -109,12 +139,112 @@ __device__ __forceinline__ void run_program(const Program& program, const Shared
     }
 }
 
+/// Initializes the barriers of a CTA whose sums are in tensor memory.
+/// @param computing_warps  of the CTA, or of both CTAs of a pair
+__device__ __forceinline__ void initialize_barriers(const BarrierInitializer& by, Tcgen05Barriers& words, int stages,
+                                                    std::uint32_t computing_warps)
+{
+#pragma unroll 1
+    for (int i = 0; i < stages; ++i) {
+        by.initialize(words.full[i], 1);
+        by.initialize(words.empty[i], 1);
+    }
+#pragma unroll 1
+    for (int i = 0; i < most_held; ++i) {
+        by.initialize(words.held_full[i], 1);
+        by.initialize(words.held_empty[i], 1);
+    }
+#pragma unroll 1
+    for (int i = 0; i < most_slots; ++i) {
+        by.initialize(words.complete[i], 1);
+        by.initialize(words.free[i], computing_warps);
+        by.initialize(words.written[i], computing_warps);
+    }
+}
+
+/// Runs a program on tcgen05. The first warps compute, the next one loads, the last one multiplies: in a pair, that of the first CTA
+/// for both.
+template <int Ctas, class Program>
+__device__ __forceinline__ void run_program_on_tcgen05(const Program& program, const SharedMemory& memory,
+                                                       const TensorMemory& tensor_memory)
+{
+    constexpr Hints hints = program_hints<Program>;
+    using Loading = Machine<Instructions::tcgen05, Role::load, hints, Ctas>;
+    using Multiplying = Machine<Instructions::tcgen05, Role::multiply, hints, Ctas>;
+    using Computing = Machine<Instructions::tcgen05, Role::compute, hints, Ctas>;
+    constexpr CtaGroup group = group_of<Computing>;
+    constexpr int loading_warp = Computing::threads / 32;
+    const auto shared = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile_shared_memory));
+    Tcgen05State<group> state;
+    state.shared = shared + memory.ring;
+    state.held = shared + memory.held;
+    state.stage_bytes = memory.stage_bytes;
+    state.stages = memory.stages;
+    state.pairs = &tensor_memory.pairs;
+    state.slot_columns = tensor_memory.slot_columns;
+    state.slots = tensor_memory.slots;
+    state.words =
+        reinterpret_cast<Tcgen05Barriers*>(tile_shared_memory + memory.ring + memory.stages * memory.stage_bytes);
+    const int of_warp = of_first_lane(warp());
+    const bool allocates = of_warp == loading_warp + 1;
+    const auto published = [&] {
+        const auto initialize = [&](const BarrierInitializer& by) {
+            initialize_barriers(by, *state.words, memory.stages, Ctas * Computing::threads / 32);
+        };
+        if constexpr (Ctas == 2) {
+            return publish_barriers_to_cluster(initialize);
+        } else {
+            return publish_barriers(initialize);
+        }
+    }();
+    Tmem<Unallocated, tensor_memory_columns, group> unallocated(state.words->tensor_memory);
+    auto allocated = [&] {
+        if constexpr (Ctas == 2) {
+            return std::move(unallocated).allocate(allocates, published);
+        } else {
+            return std::move(unallocated).allocate(allocates);
+        }
+    }();
+    state.visible = &published;
+    state.memory = &allocated;
+    wait_for_previous_grid();  // the launch lets this kernel begin before the one before it has ended
+    let_next_grid_begin();
+    if (of_warp < loading_warp) {
+        program(Cta<Computing>(state));
+        await_pending<Computing>(state);
+    } else if (of_warp == loading_warp) {
+        program(Cta<Loading>(state));
+        drain<Loading>(state);
+    } else if (counts<Multiplying>()) {
+        program(Cta<Multiplying>(state));
+    }
+    __syncwarp();
+    if constexpr (Ctas == 2) {
+        const PairFinished finished = allocated.finish_pair();
+        std::move(allocated).release(allocates, finished);
+    } else {
+        std::move(allocated).release(allocates);
+    }
+}
+
 /// The kernel of a program that is compiled ahead of time.
 template <Instructions With, class Program>
 __global__ void __launch_bounds__(threads_of_kernel<With, Program>())
     tile_kernel(const __grid_constant__ Program program, const SharedMemory memory)
 {
     run_program<With>(program, memory);
+}
+
+/// The same for tcgen05.
+/// @tparam Ctas  that multiply together
+template <int Ctas, class Program>
+__global__ void __launch_bounds__(threads_of_kernel<Instructions::tcgen05, Program>(), 1)
+    tile_kernel_on_tcgen05(const __grid_constant__ Program program, const SharedMemory memory,
+                           const __grid_constant__ TensorMemory tensor_memory)
+{
+    if constexpr (target_has<Instructions::tcgen05>()) {
+        run_program_on_tcgen05<Ctas>(program, memory, tensor_memory);
+    }
 }
 
 }  // namespace tessera::tile::detail

@@ -33,12 +33,40 @@ private:
     Plan plan_;
 };
 
+/// Makes a plan for tcgen05 while it exists.
+class PlanningForTcgen05 {
+public:
+    PlanningForTcgen05() noexcept { tcgen05_planning() = &plan_; }
+    ~PlanningForTcgen05() { tcgen05_planning() = nullptr; }
+    PlanningForTcgen05(const PlanningForTcgen05&) = delete;
+    PlanningForTcgen05& operator=(const PlanningForTcgen05&) = delete;
+    const Tcgen05Plan& plan() const noexcept { return plan_; }
+
+private:
+    Tcgen05Plan plan_;
+};
+
 template <class Program>
 Plan plan_of(const Program& program)
 {
     const Planning planning;
     plan_program(program);
     return planning.plan();
+}
+/// Plans a program for tcgen05.
+template <class Program>
+PlanWithTensorMemory tcgen05_plan_of(const Program& program)
+{
+    const Planning planning;
+    const PlanningForTcgen05 planning_for_tcgen05;
+    plan_program_for_tcgen05(program);
+    return {planning.plan(), planning_for_tcgen05.plan()};
+}
+
+template <Instructions With, class Program, class... Parameters>
+Candidate candidate(void (*kernel)(Parameters...))
+{
+    return {reinterpret_cast<const void*>(kernel), threads_of_kernel<With, Program>()};
 }
 
 }  // namespace detail
@@ -56,11 +84,13 @@ Plan plan_of(const Program& program)
 /// Asynchronous, and ordered after all earlier work on the stream. All memory must stay alive until then. Can be captured into a
 /// graph.
 ///
+/// @return  on which instructions the program runs, and why on no better ones. It may be ignored
 /// @throws Error  `shape_mismatch` if bands of one stream have other lengths, or partitions of one program other numbers of tiles;
 ///                `device_mismatch` if a matrix is on another device than the stream; `launch_refused` if shared memory is too small
 ///                for two steps of a stream; `unsupported_device` if the program has no code for the device
 template <class Program>
-void launch(StreamRef stream, const Program& program, std::source_location caller = std::source_location::current())
+LaunchReport launch(StreamRef stream, const Program& program,
+                    std::source_location caller = std::source_location::current())
 {
     static_assert(std::is_trivially_copyable_v<Program>,
                   "tessera: a tile program is copied to the GPU: its members are inputs, outputs and plain values");
@@ -68,25 +98,47 @@ void launch(StreamRef stream, const Program& program, std::source_location calle
                   "tessera: a tile program has TESSERA_TILE void operator()(auto cta) const");
     constexpr auto mma_sync = Instructions::mma_sync;
     constexpr auto wgmma = Instructions::wgmma;
+    constexpr auto tcgen05 = Instructions::tcgen05;
     const auto kernel_mma_sync = detail::tile_kernel<mma_sync, Program>;
     const auto kernel_wgmma = detail::tile_kernel<wgmma, Program>;
-    constexpr int threads_mma_sync = detail::threads_of_kernel<mma_sync, Program>();
-    constexpr int threads_wgmma = detail::threads_of_kernel<wgmma, Program>();
+    const auto kernel_tcgen05 = detail::tile_kernel_on_tcgen05<1, Program>;
+    const auto kernel_pairs = detail::tile_kernel_on_tcgen05<2, Program>;
+    const detail::Candidates candidates{
+        .mma_sync = detail::candidate<mma_sync, Program>(kernel_mma_sync),
+        .wgmma = detail::candidate<wgmma, Program>(kernel_wgmma),
+        .tcgen05 = detail::candidate<tcgen05, Program>(kernel_tcgen05),
+        .pairs = detail::candidate<tcgen05, Program>(kernel_pairs),
+    };
     const detail::Plan plan = detail::plan_of(program);
-    const detail::Choice choice = detail::choose(
-        plan, stream, {reinterpret_cast<const void*>(kernel_mma_sync), threads_mma_sync},
-        {reinterpret_cast<const void*>(kernel_wgmma), threads_wgmma}, detail::program_hints<Program>.stages, caller);
-    if (choice.grid == 0) {
-        return;
+    const detail::PlanWithTensorMemory tcgen05_plan =
+        detail::has_tensor_memory(stream, caller) ? detail::tcgen05_plan_of(program) : detail::PlanWithTensorMemory{};
+    const detail::Choice choice =
+        detail::choose(plan, tcgen05_plan, stream, candidates, detail::program_hints<Program>, caller);
+    const LaunchReport& report = choice.report;
+    if (report.ctas == 0) {
+        return report;
     }
-    const bool by_wgmma = choice.instructions == wgmma;
-    LaunchConfig config(stream, {choice.grid}, {static_cast<unsigned>(by_wgmma ? threads_wgmma : threads_mma_sync)},
-                        caller);
-    config.shared_memory_bytes(choice.memory.bytes);
-    if (by_wgmma) {
-        config.programmatic_dependent_launch();
+    const auto launch_kernel = [&](const detail::Candidate& candidate, auto kernel, const auto&... parameters) {
+        LaunchConfig config(stream, {report.ctas}, {static_cast<unsigned>(candidate.threads)}, caller);
+        config.shared_memory_bytes(report.shared_memory_bytes);
+        if (report.pairs) {
+            config.cluster({2});
+        }
+        if (report.instructions != mma_sync) {
+            config.programmatic_dependent_launch();
+        }
+        tessera::launch(kernel, config, program, choice.memory, parameters...);
+    };
+    if (report.instructions == mma_sync) {
+        launch_kernel(candidates.mma_sync, kernel_mma_sync);
+    } else if (report.instructions == wgmma) {
+        launch_kernel(candidates.wgmma, kernel_wgmma);
+    } else if (report.pairs) {
+        launch_kernel(candidates.pairs, kernel_pairs, choice.tensor_memory);
+    } else {
+        launch_kernel(candidates.tcgen05, kernel_tcgen05, choice.tensor_memory);
     }
-    tessera::launch(by_wgmma ? kernel_wgmma : kernel_mma_sync, config, program, choice.memory);
+    return report;
 }
 
 }  // namespace tessera::tile

@@ -77,6 +77,11 @@ struct Fragments {
     TESSERA_DETAIL_HOST_DEVICE static constexpr int column_register(int i) { return i / 4 % along_n * 2 + i % 2; }
 };
 
+template <class Layout>
+inline constexpr bool is_fragments = false;
+template <int R, int C, int WarpsM, int WarpsN>
+inline constexpr bool is_fragments<Fragments<R, C, WarpsM, WarpsN>> = true;
+
 /// A column vector beside Fragments: four lanes have the same value.
 template <int TileRows, int WarpsM, int WarpsN>
 struct FragmentRows {

@@ -256,11 +256,11 @@ __device__ __forceinline__ void transpose_in_quad(std::uint32_t (&words)[4])
 }
 
 /// Stores sums. Four lanes have eight columns of a row; of 16-bit elements, they exchange 32 columns so that each writes 16 bytes.
-template <class T, int R, int C, int WarpsM, int WarpsN, class Order>
-__device__ __forceinline__ void store_values(const Tile<T, R, C, Fragments<R, C, WarpsM, WarpsN>>& tile,
-                                             const Memory<T, Order>& memory, const Spot& spot)
+template <class T, int R, int C, class Layout, class Order>
+    requires is_fragments<Layout>
+__device__ __forceinline__ void store_values(const Tile<T, R, C, Layout>& tile, const Memory<T, Order>& memory,
+                                             const Spot& spot)
 {
-    using Layout = Fragments<R, C, WarpsM, WarpsN>;
     const auto& values = Access::values(tile);
     const Window<T, Order> window(memory, spot, R, C);
     const bool inside = window.rows == R && window.columns == C;

@@ -13,41 +13,11 @@
 #include "tessera/device/smem_descriptor.hpp"
 #include "tessera/device/wgmma.cuh"
 #include "tessera/tile/math.cuh"
+#include "tessera/tile/mma_tcgen05.cuh"
 #include "tessera/tile/stream.cuh"
+#include "tessera/tile/sums.cuh"
 
 namespace tessera::tile {
-
-/// Sums of products. They are a tile of float whose values may still be on their way: reading them waits.
-template <class Machine, int Rows, int Columns>
-class Sums : public detail::NeitherArrayNorCondition {
-public:
-    using Layout = typename detail::Layouts<Machine>::template Of<
-        detail::Fragments<Rows, Columns, Machine::warps_m, Machine::warps_n>>;  ///< for the library
-    using Values = Tile<float, Rows, Columns, Layout>;                          ///< the same as a tile
-
-    /// For the library.
-    TESSERA_TILE Sums(const Values& values, detail::RingState& ring) : values_(values), ring_(&ring) {}
-    /// Replaces the sums.
-    template <class X>
-        requires(!std::is_same_v<X, Sums>)
-    TESSERA_TILE Sums& operator=(const X& values)
-    {
-        detail::require_replacement<float, Rows, Columns, X>();
-        values_ = detail::aligned<Layout, Rows, Columns>(detail::settled(values));
-        return *this;
-    }
-
-    /// For the library.
-    TESSERA_TILE Values& values() { return values_; }
-    /// For the library.
-    TESSERA_TILE const Values& values() const { return values_; }
-    /// For the library.
-    TESSERA_TILE detail::RingState& ring() const { return *ring_; }
-
-private:
-    Values values_;
-    detail::RingState* ring_;
-};
 
 namespace detail {
 
@@ -61,10 +31,6 @@ __device__ __forceinline__ void pin(Values<float, Count>& registers)
     }
 }
 
-template <class X>
-inline constexpr bool is_sums = false;
-template <class Machine, int R, int C>
-inline constexpr bool is_sums<Sums<Machine, R, C>> = true;
 template <class X>
 inline constexpr bool is_values = false;
 template <class T, int R, int C, class Layout>
@@ -114,12 +80,16 @@ struct tile_facts<Sums<Machine, R, C>> {
 
     TESSERA_TILE static auto settle(const Sums<Machine, R, C>& sums)
     {
-        auto values = sums.values();
-        if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
-            finish_products(sums.ring());
-            pin(Access::values(values));
+        if constexpr (Machine::instructions == Instructions::tcgen05) {
+            return sums.read();
+        } else {
+            auto values = sums.values();
+            if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
+                finish_products(sums.ring());
+                pin(Access::values(values));
+            }
+            return values;
         }
-        return values;
     }
 };
 
@@ -358,12 +328,16 @@ template <class T, int Rows, int Columns, class Machine>
 TESSERA_TILE Sums<Machine, Rows, Columns> zeros(Cta<Machine> cta)
 {
     static_assert(std::is_same_v<T, float>, "tessera: products are added up in float");
-    using Layout = typename Sums<Machine, Rows, Columns>::Layout;
-    Tile<float, Rows, Columns, Layout> values;
-    if constexpr (Layout::registers > 0) {
-        detail::unrolled<Layout::registers>([&](int i) { detail::Access::values(values)[i] = 0.0F; });
+    if constexpr (Machine::instructions == Instructions::tcgen05) {
+        return Sums<Machine, Rows, Columns>(cta.ring());
+    } else {
+        using Layout = typename Sums<Machine, Rows, Columns>::Layout;
+        Tile<float, Rows, Columns, Layout> values;
+        if constexpr (Layout::registers > 0) {
+            detail::unrolled<Layout::registers>([&](int i) { detail::Access::values(values)[i] = 0.0F; });
+        }
+        return Sums<Machine, Rows, Columns>(values, cta.ring());
     }
-    return Sums<Machine, Rows, Columns>(values, cta.ring());
 }
 
 /// Returns sums + A * B, on the tensor cores.
@@ -391,7 +365,9 @@ TESSERA_TILE Sums<Machine, M, N> mma([[maybe_unused]] const Staged<Machine, View
         sizeof(A) == 2 || (ViewA::Staged::row_major && !ViewB::Staged::row_major),
         "tessera: tiles of other than 16-bit elements are multiplied contiguous along K: A is RowMajor, and B "
         "ColumnMajor");
-    if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
+    if constexpr (Machine::instructions == Instructions::tcgen05) {
+        detail::multiply_tcgen05(sums, a, b);
+    } else if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
         detail::multiply_wgmma(sums, a, b);
     } else if constexpr (Machine::computes) {
         detail::multiply_mma_sync(sums, a, b);
@@ -414,15 +390,20 @@ TESSERA_TILE Sums<Machine, M, N> mma([[maybe_unused]] const Tile<T, M, K, Layout
         std::is_same_v<T, typename ViewB::element_type> && (std::is_same_v<T, f16> || std::is_same_v<T, bf16>),
         "tessera: a tile in registers is multiplied as f16 or bf16, and B has the same type: convert<>() it");
     static_assert(
-        Machine::warps_n == 1,
+        Machine::warps_n == 1 || Machine::instructions == Instructions::tcgen05,
         "tessera: a tile in registers is multiplied by warps that have whole rows of it: hints with warps_n = 1");
     static_assert(K % 16 == 0, "tessera: tensor cores multiply 16 columns at a time");
-    using Fragments = typename detail::Layouts<Machine>::template Of<detail::Fragments<M, K, Machine::warps_m, 1>>;
-    const auto aligned = detail::aligned<Fragments, M, K>(a);
-    if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
-        detail::multiply_wgmma(sums, aligned, b);
-    } else if constexpr (Machine::computes) {
-        detail::multiply_mma_sync(sums, aligned, b);
+    if constexpr (Machine::instructions == Instructions::tcgen05) {
+        using Lanes = typename detail::Layouts<Machine>::template Of<typename detail::lane_layout<Machine, M, K>::Tile>;
+        detail::multiply_tcgen05(sums, detail::aligned<Lanes, M, K>(a), b);
+    } else {
+        using Fragments = typename detail::Layouts<Machine>::template Of<detail::Fragments<M, K, Machine::warps_m, 1>>;
+        const auto aligned = detail::aligned<Fragments, M, K>(a);
+        if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
+            detail::multiply_wgmma(sums, aligned, b);
+        } else if constexpr (Machine::computes) {
+            detail::multiply_mma_sync(sums, aligned, b);
+        }
     }
     return sums;
 }

@@ -15,12 +15,37 @@
 #include "tessera/detail/refused.hpp"
 #include "tessera/device/tile_raster.hpp"
 #include "tessera/tile/cta.cuh"
+#include "tessera/tile/tcgen05_plan.hpp"
 #include "tessera/tile/tile.cuh"
 
 namespace tessera::tile {
 
 template <class T, int Rows, int Columns, class Order>
 class Output;
+
+namespace detail {
+
+/// A position as plain numbers: in tiles, and in elements.
+struct PlainPosition {
+    std::uint32_t tile_row;
+    std::uint32_t tile_column;
+    std::int64_t first_row;
+    std::int64_t first_column;
+};
+
+/// Notes that the program asks for the row of a place. The CTAs of a pair have other rows, and must go the same way: programs that
+/// ask have no pairs, and a branch that asks and that the plan did not see stops the kernel.
+template <class Machine>
+TESSERA_TILE void note_row_is_read()
+{
+    if constexpr (Machine::instructions == Instructions::tcgen05 && Machine::role == Role::plan) {
+        note_pair_refusal("the program asks for a place's row: the CTAs of a pair could go different ways");
+    } else if constexpr (Machine::ctas == 2) {
+        refuse_branch();
+    }
+}
+
+}  // namespace detail
 
 /// Where a tile is. `Input::load` takes it; `Output::store` takes only a `Place`.
 /// @tparam Rows     of a tile
@@ -32,15 +57,28 @@ public:
     static constexpr int columns = Columns;  ///< of a tile
 
     /// Returns the tile's first row in the matrix.
-    TESSERA_TILE std::int64_t first_row() const { return std::int64_t{row_} * Rows; }
+    TESSERA_TILE std::int64_t first_row() const
+    {
+        detail::note_row_is_read<Machine>();
+        return where().first_row;
+    }
     /// Returns the tile's first column in the matrix.
-    TESSERA_TILE std::int64_t first_column() const { return std::int64_t{column_} * Columns; }
+    TESSERA_TILE std::int64_t first_column() const { return where().first_column; }
     /// Returns the row in tiles.
-    TESSERA_TILE std::uint32_t tile_row() const { return row_; }
+    TESSERA_TILE std::uint32_t tile_row() const
+    {
+        detail::note_row_is_read<Machine>();
+        return row_;
+    }
     /// Returns the column in tiles.
     TESSERA_TILE std::uint32_t tile_column() const { return column_; }
     /// Returns the number of the matrix in its batch.
     TESSERA_TILE std::uint32_t batch() const { return batch_; }
+    /// For the library: where the tile is.
+    TESSERA_TILE detail::PlainPosition where() const
+    {
+        return {row_, column_, std::int64_t{row_} * Rows, std::int64_t{column_} * Columns};
+    }
     /// For the library.
     TESSERA_TILE detail::RingState& ring() const { return *ring_; }
 
@@ -76,6 +114,7 @@ public:
     /// is only loaded from.
     TESSERA_TILE Position<Machine, Columns, Rows> transposed() const
     {
+        // Asks for the row, as its column tells it.
         return Position<Machine, Columns, Rows>(TilePosition{this->tile_column(), this->tile_row(), this->batch()},
                                                 this->ring());
     }
@@ -111,6 +150,12 @@ struct TileOrder {
     }
 };
 
+/// The order of pairs of places, one below the other.
+TESSERA_TILE TileOrder pairs_of(const TileOrder& places, const RingState& ring)
+{
+    return {ring.pairs, (places.rows + 1) / 2, places.columns, places.batches, places.from_last_row};
+}
+
 }  // namespace detail
 
 /// The places of the calling CTA: one of each round of as many tiles as there are CTAs, forwards and backwards in turn, so that work
@@ -129,7 +174,14 @@ public:
             : order_(order), ring_(&ring), tile_(cta), step_(2 * (ctas - cta) - 1), round_trip_(2 * ctas)
         {}
         /// Returns the place.
-        TESSERA_TILE Place<Machine, Rows, Columns> operator*() const { return {order_.position(tile_), *ring_}; }
+        TESSERA_TILE Place<Machine, Rows, Columns> operator*() const
+        {
+            TilePosition position = order_.position(tile_);
+            if constexpr (Machine::ctas == 2) {
+                position.row = 2 * position.row + detail::cta_of_pair();
+            }
+            return {position, *ring_};
+        }
         /// Goes on to the next place.
         TESSERA_TILE Iterator& operator++()
         {
@@ -154,7 +206,7 @@ public:
     TESSERA_TILE Iterator begin() const
     {
 #ifdef __CUDA_ARCH__
-        return Iterator(order_, *ring_, blockIdx.x, gridDim.x);
+        return Iterator(order_, *ring_, blockIdx.x / Machine::ctas, gridDim.x / Machine::ctas);
 #else
         return Iterator(order_, *ring_, 0, order_.count());  // a plan is made of the first alone
 #endif

@@ -23,7 +23,8 @@ namespace tessera::tile {
 /// The instructions that a program multiplies with.
 enum class Instructions : std::uint8_t {
     mma_sync,  ///< of a warp, from compute capability 7.5 on
-    wgmma      ///< of a warpgroup, on Hopper (9.0)
+    wgmma,     ///< of a warpgroup, on Hopper (9.0)
+    tcgen05    ///< of a CTA or a pair of CTAs, with sums in tensor memory, on Blackwell (10.x and 11.0)
 };
 
 namespace detail {

@@ -38,6 +38,16 @@ struct StagedTile {
     static constexpr int bytes = Rows * Columns * bytes_of_element;
     /// Lines that one TMA operation moves.
     static constexpr int box_lines = lines <= 64 ? lines : lines % 64 == 0 ? 64 : lines % 32 == 0 ? 32 : 8;
+    /// True if halves of its columns are whole boxes: what each CTA of a pair loads of B.
+    static constexpr bool has_halves = exists && (row_major ? blocks % 2 == 0 : lines % (2 * box_lines) == 0);
 };
+
+/// Operands begin at multiples of what the widest swizzle repeats after.
+constexpr std::uint32_t staged_bytes(std::uint32_t bytes) { return (bytes + 1023) / 1024 * 1024; }
+
+template <class View>
+inline constexpr std::uint32_t staged_bytes_of = staged_bytes(static_cast<std::uint32_t>(View::Staged::bytes));
+template <class View>
+inline constexpr std::uint32_t half_staged_bytes_of = staged_bytes(static_cast<std::uint32_t>(View::Staged::bytes / 2));
 
 }  // namespace tessera::tile::detail

@@ -22,6 +22,7 @@
 #include "tessera/device/wgmma.cuh"
 #include "tessera/tile/cta.cuh"
 #include "tessera/tile/exchange.cuh"
+#include "tessera/tile/tcgen05_stages.cuh"
 #include "tessera/tile/view.cuh"
 
 namespace tessera::tile {
@@ -36,17 +37,28 @@ public:
     static constexpr int columns = View::columns;      ///< of the tile
 
     /// For the library.
-    TESSERA_TILE Staged(std::uint32_t address, const detail::Spot& spot) : address_(address), spot_(spot) {}
+    TESSERA_TILE Staged(std::uint32_t address, const detail::Spot& spot, detail::BandKind kind)
+        : address_(address), spot_(spot), kind_(kind)
+    {}
     /// For the library: where the tile is, as a shared address.
     TESSERA_TILE std::uint32_t address() const { return address_; }
+    /// For the library: which places have the same tile.
+    TESSERA_TILE detail::BandKind kind() const { return kind_; }
     /// Returns the tile's first row in the input.
-    TESSERA_TILE std::int64_t first_row() const { return spot_.row; }
+    TESSERA_TILE std::int64_t first_row() const
+    {
+        if (kind_ == detail::BandKind::of_place_rows) {
+            detail::note_row_is_read<Machine>();
+        }
+        return spot_.row;
+    }
     /// Returns the tile's first column in the input.
     TESSERA_TILE std::int64_t first_column() const { return spot_.column; }
 
 private:
     std::uint32_t address_;
     detail::Spot spot_;
+    detail::BandKind kind_;
 };
 
 namespace detail {
@@ -86,12 +98,6 @@ struct Step<A, B, C> {
 };
 
 namespace detail {
-
-/// Operands begin at multiples of what the widest swizzle repeats after.
-constexpr std::uint32_t staged_bytes(std::uint32_t bytes) { return (bytes + 1023) / 1024 * 1024; }
-
-template <class View>
-inline constexpr std::uint32_t staged_bytes_of = staged_bytes(static_cast<std::uint32_t>(View::Staged::bytes));
 
 /// Bytes before the operand `Index` of a stage.
 template <std::size_t Index, class First, class... Rest>
@@ -276,8 +282,13 @@ public:
         }
 #endif
         if constexpr (Machine::role == detail::Role::plan) {
-            steps_ = 1;
+            steps_ = by_tcgen05 ? 2 : 1;  // 2: sums that one step passes on to the next are seen, too
             detail::note_stream<(detail::staged_bytes_of<Views> + ...)>(bands...);
+            if constexpr (by_tcgen05) {
+                detail::note_stream_of_pair(
+                    ((bands.kind() == detail::BandKind::of_place_columns ? detail::half_staged_bytes_of<Views>
+                                                                         : detail::staged_bytes_of<Views>)+...));
+            }
         } else if constexpr (Machine::role == detail::Role::all) {
             detail::meet<Machine::threads>();  // nobody reads the ring any more
             ring_->slot = 0;
@@ -290,7 +301,7 @@ public:
     {
         if constexpr (Machine::role == detail::Role::all) {
             detail::wait_for_copies<Machine>(0);
-        } else if constexpr (Machine::role == detail::Role::compute) {
+        } else if constexpr (by_warpgroups) {
             detail::finish_products(*ring_);
         }
     }
@@ -303,8 +314,20 @@ public:
     TESSERA_TILE End end() const { return {}; }
 
 private:
+    static constexpr bool by_tcgen05 = Machine::instructions == Instructions::tcgen05;
+    /// The calling role reads stages by wgmma.
+    static constexpr bool by_warpgroups = !by_tcgen05 && Machine::role == detail::Role::compute;
     template <std::size_t Index>
     static constexpr std::uint32_t offset = detail::stage_offset<Index, Views...>();  // of an operand in a slot
+    template <std::size_t Index>
+    TESSERA_TILE std::uint32_t offset_in_cta() const
+    {
+        if constexpr (Machine::ctas == 1 || Index == 0) {
+            return offset<Index>;
+        } else {
+            return offset_in_cta<Index - 1>() + detail::staged_bytes_in_cta<Machine>(cuda::std::get<Index - 1>(bands_));
+        }
+    }
     TESSERA_TILE std::uint32_t slot_address(int slot) const
     {
         return ring_->shared + static_cast<std::uint32_t>(slot) * ring_->stage_bytes;
@@ -332,6 +355,8 @@ private:
             detail::meet<Machine::threads>();  // the slot is there, and the one before is read
             const int ahead = ring_->slot == 0 ? ring_->stages - 1 : ring_->slot - 1;
             copy(step_ + ring_->stages - 1, ahead, indices);
+        } else if constexpr (by_tcgen05) {
+            pass_on(slot, indices);
         } else if constexpr (Machine::role == detail::Role::load) {
             detail::wait_until_empty(*ring_);
             if (elect_one()) {
@@ -345,14 +370,40 @@ private:
         } else if constexpr (Machine::role == detail::Role::compute) {
             detail::wait_until_full(*ring_);
         }
-        return Step<Staged<Machine, Views>...>{
-            Staged<Machine, Views>(slot + offset<Indices>, cuda::std::get<Indices>(bands_).at(step_))...};
+        return Step<Staged<Machine, Views>...>{Staged<Machine, Views>(slot + offset_in_cta<Indices>(),
+                                                                      cuda::std::get<Indices>(bands_).at(step_),
+                                                                      cuda::std::get<Indices>(bands_).kind())...};
+    }
+
+    /// tcgen05: the role that loads fills the slot, and the one that multiplies waits for it.
+    template <std::size_t... Indices>
+    TESSERA_TILE void pass_on([[maybe_unused]] std::uint32_t slot, cuda::std::index_sequence<Indices...>) const
+    {
+        [[maybe_unused]] auto& state = detail::state_of<Machine>(*ring_);
+        if constexpr (Machine::role == detail::Role::load) {
+            auto& full = state.words->full[state.slot];
+            detail::await_read<Machine>(state, state.words->empty[state.slot], state.parity);
+            if (elect_one()) {
+                detail::announce<Machine>(state, full,
+                                          (detail::bytes_in_cta<Machine>(cuda::std::get<Indices>(bands_)) + ...));
+                (detail::load_of_band<Machine>(cuda::std::get<Indices>(bands_), step_, slot + offset_in_cta<Indices>(),
+                                               &full.bits),
+                 ...);
+            }
+            __syncwarp();
+        } else if constexpr (Machine::role == detail::Role::multiply) {
+            detail::await_tile<Machine>(state, state.words->full[state.slot], state.parity);
+        }
     }
 
     TESSERA_TILE void next()
     {
         ++step_;
-        if constexpr (Machine::role == detail::Role::compute) {
+        if constexpr (Machine::role == detail::Role::multiply) {
+            auto& state = detail::state_of<Machine>(*ring_);
+            detail::commit_to(state, state.words->empty[state.slot]);
+        }
+        if constexpr (by_warpgroups) {
             detail::commit_products<Machine>();
             if (ring_->unreleased >= 0) {
                 detail::wait_for_products<Machine, 1>();  // the tensor core has read the previous slot
@@ -423,7 +474,7 @@ class Held : public Staged<Machine, View> {
 public:
     /// For the library.
     TESSERA_TILE Held(Cta<Machine> cta, const View& view, const detail::Spot& spot)
-        : Staged<Machine, View>(cta.ring().held, spot), ring_(&cta.ring())
+        : Staged<Machine, View>(cta.ring().held, spot, detail::BandKind::of_place_rows), ring_(&cta.ring())
     {
         static_assert(
             View::Staged::exists,
@@ -438,6 +489,21 @@ public:
             detail::commit_copies<Machine>();
             detail::wait_for_copies<Machine>(0);
             detail::meet<Machine::threads>();
+        } else if constexpr (Machine::instructions == Instructions::tcgen05) {
+            [[maybe_unused]] auto& state = detail::state_of<Machine>(*ring_);
+            [[maybe_unused]] const std::uint32_t parity = ring_->held_parity >> index & 1U;
+            if constexpr (Machine::role == detail::Role::load) {
+                detail::await_read<Machine>(state, state.words->held_empty[index], parity);
+                if (elect_one()) {
+                    detail::announce<Machine>(state, state.words->held_full[index],
+                                              static_cast<std::uint32_t>(View::Staged::bytes));
+                    detail::load_part<detail::group_of<Machine>, false>(view, this->address(), spot,
+                                                                        &state.words->held_full[index].bits);
+                }
+                __syncwarp();
+            } else if constexpr (Machine::role == detail::Role::multiply) {
+                detail::await_tile<Machine>(state, state.words->held_full[index], parity);
+            }
         } else {
             const std::uint32_t parity = ring_->held_parity >> index & 1U;
             const Barrier full(ring_->barriers->held_full[index], *ring_->published);
@@ -459,7 +525,10 @@ public:
         const int index = --ring_->held_count;
         ring_->held -= bytes;
         ring_->held_parity ^= 1U << index;
-        if constexpr (Machine::role == detail::Role::compute) {
+        if constexpr (Machine::role == detail::Role::multiply) {
+            auto& state = detail::state_of<Machine>(*ring_);
+            detail::commit_to(state, state.words->held_empty[index]);
+        } else if constexpr (Machine::instructions != Instructions::tcgen05 && Machine::role == detail::Role::compute) {
             detail::finish_products(*ring_);
             detail::release_held<Machine>(*ring_, index);
         }
@@ -483,9 +552,9 @@ TESSERA_TILE Held<Machine, View> hold(Cta<Machine> cta, const View& view, const 
     static_assert(View::rows == Rows,
                   "tessera: a held tile has the rows of the output's tiles: give its input as many");
     detail::note_matrix<Machine>(view.memory());
-    return Held<Machine, View>(
-        cta, view,
-        {view.memory().batch_of(at.batch()), at.first_row(), View::columns == Columns ? at.first_column() : 0});
+    return Held<Machine, View>(cta, view,
+                               {view.memory().batch_of(at.batch()), at.where().first_row,
+                                View::columns == Columns ? at.where().first_column : 0});
 }
 
 }  // namespace tessera::tile

@@ -43,6 +43,13 @@ constexpr bool require_tiles()
     return true;
 }
 
+/// Which places have the same band. A pair of CTAs has two places, one below the other.
+enum class BandKind : std::uint8_t {
+    any,              // it is not known
+    of_place_rows,    // those beside each other
+    of_place_columns  // those above and below each other
+};
+
 }  // namespace detail
 
 /// A sequence of tiles of an input along its rows or its columns. Made by `Input::row` and `Input::column`.
@@ -50,8 +57,9 @@ template <class View>
 class Band {
 public:
     /// For the library.
-    TESSERA_TILE Band(const View& view, const detail::Spot& first, bool along_columns, std::int64_t end)
-        : view_(&view), first_(first), end_(end), along_columns_(along_columns)
+    TESSERA_TILE Band(const View& view, const detail::Spot& first, bool along_columns, std::int64_t end,
+                      detail::BandKind kind = detail::BandKind::any)
+        : view_(&view), first_(first), end_(end), along_columns_(along_columns), kind_(kind)
     {}
 
     /// Returns the band up to element `end` of the input, along it: later ones are left out.
@@ -62,6 +70,8 @@ public:
 
     /// For the library: the input.
     TESSERA_TILE const View& view() const { return *view_; }
+    /// For the library: which places have the same band.
+    TESSERA_TILE detail::BandKind kind() const { return kind_; }
     /// For the library: elements along the band.
     TESSERA_TILE std::int64_t extent() const { return end_ > 0 ? end_ : 0; }
     /// For the library: the number of tiles.
@@ -91,6 +101,7 @@ private:
     detail::Spot first_;
     std::int64_t end_;
     bool along_columns_;
+    detail::BandKind kind_;
 };
 
 /// A matrix that a program reads, cut into tiles of (Rows, Columns).
@@ -157,8 +168,8 @@ public:
         using Layout = typename detail::Layouts<Machine>::template Of<detail::Striped<Rows, Columns, Machine::threads>>;
         using Passing = detail::PassingTile<T, Rows, Columns, Order>;
         Tile<T, Rows, Columns, Layout> tile;
-        const detail::Spot spot{memory().batch_of(at.batch()), Rows == 1 && PlaceRows != 1 ? 0 : at.first_row(),
-                                Columns == 1 && PlaceColumns != 1 ? 0 : at.first_column()};
+        const detail::Spot spot{memory().batch_of(at.batch()), Rows == 1 && PlaceRows != 1 ? 0 : at.where().first_row,
+                                Columns == 1 && PlaceColumns != 1 ? 0 : at.where().first_column};
         if constexpr (Machine::role == detail::Role::plan) {
             detail::note_matrix<Machine>(memory());
             detail::note_load<Passing>(memory());
@@ -209,7 +220,7 @@ public:
             Rows == PlaceRows,
             "tessera: the rows of an input's tile and of the output's must be equal: the band would be another's");
         detail::note_matrix<Machine>(memory());
-        return tiles_of_row(at.tile_row(), memory().batch_of(at.batch()));
+        return tiles_of_row(at.where().tile_row, memory().batch_of(at.batch()), detail::BandKind::of_place_rows);
     }
     /// Returns all tiles above and below a place: those of its columns.
     template <class Machine, int PlaceRows, int PlaceColumns>
@@ -219,20 +230,21 @@ public:
             Columns == PlaceColumns,
             "tessera: the columns of an input's tile and of the output's must be equal: the band would be another's");
         detail::note_matrix<Machine>(memory());
-        return tiles_of_column(at.tile_column(), memory().batch_of(at.batch()));
+        return tiles_of_column(at.where().tile_column, memory().batch_of(at.batch()),
+                               detail::BandKind::of_place_columns);
     }
     /// Returns all tiles of a row of tiles.
     /// @param batch  the number of the matrix, which need not be the place's; the batch may have other matrices than the output's. A
     ///               number outside stops the kernel. A single matrix has any number
     TESSERA_TILE Band<Input> row(std::uint32_t tile_row, std::uint32_t batch = 0) const
     {
-        return tiles_of_row(tile_row, chosen(batch));
+        return tiles_of_row(tile_row, chosen(batch), detail::BandKind::any);
     }
     /// Returns all tiles of a column of tiles.
     /// @param batch  as for `row`
     TESSERA_TILE Band<Input> column(std::uint32_t tile_column, std::uint32_t batch = 0) const
     {
-        return tiles_of_column(tile_column, chosen(batch));
+        return tiles_of_column(tile_column, chosen(batch), detail::BandKind::any);
     }
 
     /// For the library.
@@ -243,13 +255,14 @@ public:
     TESSERA_TILE bool has_map() const { return state_.has_map; }
 
 private:
-    TESSERA_TILE Band<Input> tiles_of_row(std::uint32_t tile_row, std::int64_t matrix) const
+    TESSERA_TILE Band<Input> tiles_of_row(std::uint32_t tile_row, std::int64_t matrix, detail::BandKind kind) const
     {
-        return {*this, {matrix, std::int64_t{tile_row} * Rows, 0}, true, memory().columns};
+        return {*this, {matrix, std::int64_t{tile_row} * Rows, 0}, true, memory().columns, kind};
     }
-    TESSERA_TILE Band<Input> tiles_of_column(std::uint32_t tile_column, std::int64_t matrix) const
+    TESSERA_TILE Band<Input> tiles_of_column(std::uint32_t tile_column, std::int64_t matrix,
+                                             detail::BandKind kind) const
     {
-        return {*this, {matrix, 0, std::int64_t{tile_column} * Columns}, false, memory().rows};
+        return {*this, {matrix, 0, std::int64_t{tile_column} * Columns}, false, memory().rows, kind};
     }
     /// The matrix that a program chooses by number.
     TESSERA_TILE std::int64_t chosen(std::uint32_t batch) const
@@ -333,8 +346,10 @@ public:
         static_assert(std::is_same_v<typename Facts::element, T>,
                       "tessera: the tile's elements are not the output's: convert<>() it first");
         detail::note_matrix<Machine>(memory());
+        const auto& values =
+            detail::settled(x);  // also where a thread has none: the role that multiplies ends sums there
         if constexpr (Facts::layout::registers > 0) {
-            detail::store_values(detail::settled(x), memory(), {at.batch(), at.first_row(), at.first_column()});
+            detail::store_values(values, memory(), {at.batch(), at.where().first_row, at.where().first_column});
         }
     }
     /// Refuses to compile for a transposed place.
@@ -373,10 +388,17 @@ private:
         const std::int64_t tile_rows = detail::tiles_along(memory().rows, Rows);
         const std::int64_t tile_columns = detail::tiles_along(memory().columns, Columns);
         detail::note_places<Machine>(memory(), tile_rows * tile_columns * memory().batches);
+        if constexpr (Machine::instructions == Instructions::tcgen05 && Machine::role == detail::Role::plan) {
+            detail::note_rows_of_places(tile_rows, tile_columns);
+        }
         const detail::TileOrder order{&state_.raster, static_cast<std::uint32_t>(tile_rows),
                                       static_cast<std::uint32_t>(tile_columns),
                                       static_cast<std::uint32_t>(memory().batches), from_last_row};
-        return {order, cta.ring()};
+        if constexpr (Machine::ctas == 2) {
+            return {detail::pairs_of(order, cta.ring()), cta.ring()};
+        } else {
+            return {order, cta.ring()};
+        }
     }
 
 #ifndef __CUDACC_RTC__

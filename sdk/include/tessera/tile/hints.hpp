@@ -1,0 +1,22 @@
+#pragma once
+
+/// @file
+/// @ingroup tile_programs
+/// @brief `Hints`: what a program may say of the CTA that runs it.
+
+#include "tessera/detail/language.hpp"
+
+namespace tessera::tile {
+
+/// What a program says of the CTAs that it wants. 0 leaves a choice to the library.
+struct Hints {
+    int warpgroups =
+        2;            ///< on Hopper, warpgroups that multiply: each has a multiple of 64 rows of a tile. On Blackwell,
+                      ///< warpgroups that compute: each has an equal part of a tile's columns
+    int warps_m = 4;  ///< warps along the rows of a tile that mma.sync multiplies
+    int warps_n = 2;  ///< warps along its columns
+    int stages = 0;   ///< steps that are loaded ahead; 0: as many as fit into shared memory, up to 8
+    bool pairs = true;  ///< on Blackwell, two CTAs multiply together where they can: each loads half of B for both
+};
+
+}  // namespace tessera::tile
