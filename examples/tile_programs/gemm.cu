@@ -1,5 +1,5 @@
-// d = a * b on the tensor cores: bf16 operands, float32 sums, bf16 results. The same program uses wgmma and TMA on
-// Hopper, and mma.sync elsewhere.
+// d = a * b on the tensor cores: bf16 operands, float32 sums, bf16 results. The same program uses tcgen05 and
+// tensor memory on Blackwell, wgmma on Hopper, and mma.sync elsewhere.
 #include <tessera/tessera.hpp>
 #include <tessera/tile.cuh>
 

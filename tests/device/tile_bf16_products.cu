@@ -47,17 +47,16 @@ struct Attention {
 };
 
 template <class T>
-void tile_attention(StreamRef stream, const BatchView<const T>& q, const BatchView<const T>& k,
-                    const BatchView<const T>& v, const BatchView<T>& z, float scale, bool causal)
+tile::LaunchReport tile_attention(StreamRef stream, const BatchView<const T>& q, const BatchView<const T>& k,
+                                  const BatchView<const T>& v, const BatchView<T>& z, float scale, bool causal)
 {
     const auto length = static_cast<int>(k.first().rows());
     if (causal) {
-        tile::launch(stream, Attention<T, 128, 64, 128, true>{q, k.transposed(), v, z, length, scale});
-    } else {
-        tile::launch(stream, Attention<T, 128, 64, 128, false>{q, k.transposed(), v, z, length, scale});
+        return tile::launch(stream, Attention<T, 128, 64, 128, true>{q, k.transposed(), v, z, length, scale});
     }
+    return tile::launch(stream, Attention<T, 128, 64, 128, false>{q, k.transposed(), v, z, length, scale});
 }
-template void tile_attention<bf16>(StreamRef, const BatchView<const bf16>&, const BatchView<const bf16>&,
-                                   const BatchView<const bf16>&, const BatchView<bf16>&, float, bool);
+template tile::LaunchReport tile_attention<bf16>(StreamRef, const BatchView<const bf16>&, const BatchView<const bf16>&,
+                                                 const BatchView<const bf16>&, const BatchView<bf16>&, float, bool);
 
 }  // namespace tessera::test

@@ -27,22 +27,21 @@ struct Product {
 };
 
 template <class A, class B, class D, class OrderA, class OrderB, class OrderD>
-void tile_product(StreamRef stream, TileShape shape, const BatchView<const A, OrderA>& a,
-                  const BatchView<const B, OrderB>& b, const MatrixView<const float>& bias,
-                  const BatchView<const D, OrderD>& c, const BatchView<D, OrderD>& d)
+tile::LaunchReport tile_product(StreamRef stream, TileShape shape, const BatchView<const A, OrderA>& a,
+                                const BatchView<const B, OrderB>& b, const MatrixView<const float>& bias,
+                                const BatchView<const D, OrderD>& c, const BatchView<D, OrderD>& d)
 {
     constexpr int k = 128 / static_cast<int>(sizeof(A));
     if (shape == TileShape::large) {
         constexpr tile::Hints hints{};
-        tile::launch(stream, Product<A, B, D, OrderA, OrderB, OrderD, 128, 128, k, hints>{a, b, bias, c, d});
-    } else {
-        constexpr tile::Hints hints{.warpgroups = 1, .warps_m = 2, .warps_n = 2, .stages = 3};
-        tile::launch(stream, Product<A, B, D, OrderA, OrderB, OrderD, 64, 64, k / 2, hints>{a, b, bias, c, d});
+        return tile::launch(stream, Product<A, B, D, OrderA, OrderB, OrderD, 128, 128, k, hints>{a, b, bias, c, d});
     }
+    constexpr tile::Hints hints{.warpgroups = 1, .warps_m = 2, .warps_n = 2, .stages = 3};
+    return tile::launch(stream, Product<A, B, D, OrderA, OrderB, OrderD, 64, 64, k / 2, hints>{a, b, bias, c, d});
 }
 
 #define TESSERA_TEST_TILE_PRODUCT(A, B, D, ORDER_A, ORDER_B, ORDER_D)                                 \
-    template void tile_product<A, B, D, ORDER_A, ORDER_B, ORDER_D>(                                   \
+    template tile::LaunchReport tile_product<A, B, D, ORDER_A, ORDER_B, ORDER_D>(                     \
         StreamRef, TileShape, const BatchView<const A, ORDER_A>&, const BatchView<const B, ORDER_B>&, \
         const MatrixView<const float>&, const BatchView<const D, ORDER_D>&, const BatchView<D, ORDER_D>&);
 

@@ -3,6 +3,7 @@
 /// Tile programs that the tests run: each is launched by a function of the host.
 
 #include "tessera/tessera.hpp"
+#include "tessera/tile/launch_report.hpp"
 
 namespace tessera::test {
 
@@ -13,9 +14,9 @@ enum class TileShape { large, small };
 /// @tparam A, B  element types of the operands
 /// @tparam D     element type of c and d
 template <class A, class B, class D, class OrderA, class OrderB, class OrderD>
-void tile_product(StreamRef stream, TileShape shape, const BatchView<const A, OrderA>& a,
-                  const BatchView<const B, OrderB>& b, const MatrixView<const float>& bias,
-                  const BatchView<const D, OrderD>& c, const BatchView<D, OrderD>& d);
+tile::LaunchReport tile_product(StreamRef stream, TileShape shape, const BatchView<const A, OrderA>& a,
+                                const BatchView<const B, OrderB>& b, const MatrixView<const float>& bias,
+                                const BatchView<const D, OrderD>& c, const BatchView<D, OrderD>& d);
 
 /// What a program of rows computes.
 enum class RowProgram {
@@ -37,8 +38,8 @@ void tile_rows(StreamRef stream, RowProgram program, const MatrixView<const T>& 
 
 /// z = softmax(q * k^T * scale) * v of each matrix of a batch, by a tile program: attention.
 template <class T>
-void tile_attention(StreamRef stream, const BatchView<const T>& q, const BatchView<const T>& k,
-                    const BatchView<const T>& v, const BatchView<T>& z, float scale, bool causal);
+tile::LaunchReport tile_attention(StreamRef stream, const BatchView<const T>& q, const BatchView<const T>& k,
+                                  const BatchView<const T>& v, const BatchView<T>& z, float scale, bool causal);
 
 /// d = a * b, minus the mean of each column of a tile of (128, 128): sums of products that warps exchange.
 void tile_centred_product(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<const f16>& b,
@@ -48,6 +49,26 @@ void tile_centred_product(StreamRef stream, const MatrixView<const f16>& a, cons
 void own_epilogue(StreamRef stream, const BatchView<const f16>& a, const BatchView<const f16, ColumnMajor>& b,
                   const DeviceSpan<const float>& of_columns, const DeviceSpan<const f16>& of_rows,
                   const BatchView<const f16>& of_elements, const BatchView<float>& d);
+
+/// What a program does with the sums of d = a * b.
+enum class SumsProgram {
+    product,                 // d = a * b
+    without_pairs,           // the same, and its hints want no pairs of CTAs
+    with_rows,               // each element and the number of its row
+    held,                    // a is one tile wide, and held
+    from_c,                  // the sums begin with c
+    read_between_steps,      // d adds up the sums after each step
+    replaced_between_steps,  // the sums change their sign after each step
+    not_read,                // of two sums, one is not read
+    copied,                  // d = 3 * a * b: sums that were read are copied, and products are added to both
+    used_after_passed_on     // as read_between_steps, with sums that are passed on twice in each step
+};
+
+/// d = a * b, by a program that does more with its sums, in tiles of (M, N) and steps of 64.
+template <int M, int N>
+tile::LaunchReport tile_sums(StreamRef stream, SumsProgram program, const MatrixView<const f16>& a,
+                             const MatrixView<const f16>& b, const MatrixView<const float>& c,
+                             const MatrixView<float>& d);
 
 /// d = a * a, by a program that holds five tiles at once: more than it may.
 void tile_holds_five(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<f16>& d);

@@ -23,6 +23,16 @@ int capability()
     return 10 * properties.compute_capability_major + properties.compute_capability_minor;
 }
 
+bool has_tensor_memory() { return Device::current().properties().has_tensor_memory; }
+
+/// What a program that has no limits multiplies with.
+tile::Instructions best_instructions()
+{
+    return has_tensor_memory()  ? tile::Instructions::tcgen05
+           : capability() == 90 ? tile::Instructions::wgmma
+                                : tile::Instructions::mma_sync;
+}
+
 /// A matrix on the host and its copy on the device, with elements before the first and after each line that nobody may touch.
 template <class T, class Order>
 struct Matrices {
@@ -91,8 +101,9 @@ std::size_t wrong_products(TileShape shape, const Sizes& sizes)
     bias.fill(small);
     c.fill(small);
     d.fill([] { return 99; });
-    tile_product<A, B, D, OrderA, OrderB, OrderD>(stream, shape, a.view(), b.view(), bias.view().first(), c.view(),
-                                                  d.view());
+    const tile::LaunchReport report = tile_product<A, B, D, OrderA, OrderB, OrderD>(
+        stream, shape, a.view(), b.view(), bias.view().first(), c.view(), d.view());
+    CHECK((report.instructions == best_instructions() || sizes.m != 128));  // others may be out of TMA's reach
     const std::vector<D> before = d.host;
     d.host = d.device.to_vector();
     std::size_t wrong = 0;
@@ -130,6 +141,84 @@ void check_products()
             CAPTURE(sizes.m);
             CAPTURE(sizes.k);
             CHECK(wrong_products<A, B, D, OrderA, OrderB, OrderD>(shape, sizes) == 0);
+        }
+    }
+}
+
+struct SumsResult {
+    std::size_t wrong;  // elements
+    tile::LaunchReport report;
+};
+
+/// Runs a program that does more with its sums than to store them.
+template <int M, int N>
+SumsResult run_sums(SumsProgram program, std::int64_t m, std::int64_t n, std::int64_t k)
+{
+    constexpr std::int64_t k_of_tile = 64;
+    const Stream stream;
+    std::mt19937_64 engine = random_engine(13);
+    const auto small = [&] { return static_cast<int>(engine() % 9) - 4; };
+    Matrices<f16, RowMajor> a(stream, m, k, 1, 0, 0), b(stream, k, n, 1, 0, 0);
+    Matrices<float, RowMajor> c(stream, m, n, 1, 0, 0), d(stream, m, n, 1, 0, 0);
+    a.fill(small);
+    b.fill(small);
+    c.fill(small);
+    d.fill([] { return 99; });
+    SumsResult result{
+        0, tile_sums<M, N>(stream, program, a.view().first(), b.view().first(), c.view().first(), d.view().first())};
+    d.host = d.device.to_vector();
+    for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            double sum = program == SumsProgram::from_c ? c.at(0, i, j) : 0;
+            double total = 0;  // of the sums after each step
+            for (std::int64_t l = 0; l < k; ++l) {
+                sum += a.at(0, i, l) * b.at(0, l, j);
+                if ((l + 1) % k_of_tile == 0 || l + 1 == k) {
+                    sum = program == SumsProgram::replaced_between_steps ? -sum : sum;
+                    total += sum;
+                }
+            }
+            double expected = sum;
+            switch (program) {
+                case SumsProgram::read_between_steps:
+                case SumsProgram::used_after_passed_on: expected = total; break;
+                case SumsProgram::copied: expected = 3 * sum; break;
+                case SumsProgram::with_rows: expected = sum + static_cast<double>(i); break;
+                default: break;
+            }
+            result.wrong += d.at(0, i, j) == expected ? 0U : 1U;
+        }
+    }
+    return result;
+}
+
+/// Checks programs of sums, and on which instructions they run.
+template <int M, int N>
+void check_sums()
+{
+    constexpr SumsProgram programs[] = {
+        SumsProgram::product, SumsProgram::without_pairs,      SumsProgram::with_rows,
+        SumsProgram::from_c,  SumsProgram::read_between_steps, SumsProgram::replaced_between_steps,
+        SumsProgram::copied,  SumsProgram::not_read,           SumsProgram::held};
+    for (const SumsProgram program : programs) {
+        if (program == SumsProgram::held && N == 64) {
+            continue;  // a tile of a as wide as the place is held at the place's columns
+        }
+        if (program == SumsProgram::not_read && capability() == 90) {
+            continue;  // wgmma would still write registers that have other values by then
+        }
+        for (const std::int64_t rows : {M + 8, 2 * M + 1, 3 * M}) {  // pairs of places: whole, and one that is outside
+            const std::int64_t k = program == SumsProgram::held ? 56 : 136;
+            CAPTURE(static_cast<int>(program));
+            CAPTURE(rows);
+            const SumsResult result = run_sums<M, N>(program, rows, 2 * N + 16, k);
+            CAPTURE(result.report.reason);
+            CHECK(result.wrong == 0);
+            CHECK(result.report.instructions == best_instructions());
+            const bool one_by_one =
+                program == SumsProgram::without_pairs || program == SumsProgram::with_rows || N < 128;
+            CHECK(result.report.pairs == (has_tensor_memory() && !one_by_one));
+            CHECK(result.report.reason.empty() == (!has_tensor_memory() || !one_by_one));
         }
     }
 }
@@ -250,7 +339,10 @@ double worst_attention(std::int64_t length, std::int64_t heads, bool causal)
     k.fill(random);
     v.fill(random);
     const float scale = 1 / std::sqrt(static_cast<float>(depth));
-    tile_attention<bf16>(stream, q.view(), k.view(), v.view(), z.view(), scale, causal);
+    const tile::LaunchReport report =
+        tile_attention<bf16>(stream, q.view(), k.view(), v.view(), z.view(), scale, causal);
+    CHECK(report.instructions == best_instructions());
+    CHECK_FALSE(report.pairs);
     z.host = z.device.to_vector();
     double worst = 0;
     std::vector<double> weights(static_cast<std::size_t>(length));
@@ -388,6 +480,24 @@ TEST_CASE("products of tiles of 8-bit floats are exact")
         check_products<f8e4m3, f8e4m3, bf16, RowMajor, ColumnMajor, RowMajor>();
         check_products<f8e4m3, f8e5m2, float, RowMajor, ColumnMajor, RowMajor>();
         check_products<f8e5m2, f8e4m3, float, RowMajor, ColumnMajor, RowMajor>();
+    }
+}
+
+TEST_CASE("sums can be read, replaced, copied and left between products")
+{
+    if (capability() >= 80) {
+        check_sums<128, 128>();
+        check_sums<256, 64>();
+    }
+}
+
+TEST_CASE("sums in tensor memory are in one place: a program that uses them twice has other instructions")
+{
+    if (has_tensor_memory()) {
+        const SumsResult result = run_sums<128, 128>(SumsProgram::used_after_passed_on, 256, 128, 192);
+        CHECK(result.wrong == 0);
+        CHECK(result.report.instructions == tile::Instructions::mma_sync);
+        CHECK(result.report.reason == "sums are used after they were passed on: they are in one place only");
     }
 }
 
