@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "figures.hpp"
 #include "gemm/blackwell/blackwell_chooser.hpp"
 #include "gemm/blackwell/blackwell_launch.hpp"
 #include "tessera/tessera.hpp"
@@ -69,16 +70,6 @@ int run()
     }
     return right ? 0 : 1;
 }
-
-/// The count with this name in a line of statistics.
-std::int64_t figure(std::string_view line, std::string_view name)
-{
-    const std::string key = fmt::format("\"{}\": ", name);
-    const auto at = line.find(key);
-    return at == std::string_view::npos ? -1 : std::strtoll(line.data() + at + key.size(), nullptr, 10);
-}
-
-constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
 struct Paper {
     std::int64_t read;    // bytes of A and B: each tile its rows, once
