@@ -241,6 +241,27 @@ __device__ constexpr void require_capability()
 #endif
 }
 
+/// Sums in f16 as the instruction takes them: the two of a row in a word.
+struct PackedSums {
+    std::uint32_t rows[2];
+
+    __device__ explicit PackedSums(const FragmentC<f16, 16, 8>& sums)
+    {
+#pragma unroll
+        for (unsigned i = 0; i < 2; ++i) {
+            rows[i] = sums[2 * i].bits | static_cast<std::uint32_t>(sums[2 * i + 1].bits) << 16;
+        }
+    }
+    __device__ void unpack(FragmentC<f16, 16, 8>& to) const
+    {
+#pragma unroll
+        for (unsigned i = 0; i < 2; ++i) {
+            to[2 * i] = f16::from_bits(static_cast<std::uint16_t>(rows[i]));
+            to[2 * i + 1] = f16::from_bits(static_cast<std::uint16_t>(rows[i] >> 16));
+        }
+    }
+};
+
 // The instruction's name is text, which a template cannot make: hence macros, of this file only.
 #define TESSERA_DETAIL_MMA_SYNC(SHAPE, TYPES)                                                                \
     if constexpr (chunks == 2) {                                                                             \
@@ -305,27 +326,19 @@ template <unsigned K>
 __device__ __forceinline__ void mma(FragmentC<f16, 16, 8>& c, const FragmentA<f16, 16, K>& a,
                                     const FragmentB<f16, 8, K>& b)
 {
-    std::uint32_t rows[2];
-#pragma unroll
-    for (unsigned i = 0; i < 2; ++i) {
-        rows[i] = c[2 * i].bits | static_cast<std::uint32_t>(c[2 * i + 1].bits) << 16;
-    }
+    detail::PackedSums packed(c);
     if constexpr (K == 8) {
         asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
-                     : "+r"(rows[0]), "+r"(rows[1])
+                     : "+r"(packed.rows[0]), "+r"(packed.rows[1])
                      : "r"(a.words[0]), "r"(a.words[1]), "r"(b.words[0]));
     } else {
         detail::require_capability<80>();
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
-                     : "+r"(rows[0]), "+r"(rows[1])
+                     : "+r"(packed.rows[0]), "+r"(packed.rows[1])
                      : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]),
                        "r"(b.words[1]));
     }
-#pragma unroll
-    for (unsigned i = 0; i < 2; ++i) {
-        c[2 * i] = f16::from_bits(static_cast<std::uint16_t>(rows[i]));
-        c[2 * i + 1] = f16::from_bits(static_cast<std::uint16_t>(rows[i] >> 16));
-    }
+    packed.unpack(c);
 }
 
 }  // namespace tessera

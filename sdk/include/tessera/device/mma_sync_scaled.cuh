@@ -240,22 +240,14 @@ __device__ __forceinline__ void mma(FragmentC<f16, 16, 8>& c, const FragmentA<A,
                                     const FragmentB<B, 8, 32>& b)
 {
     detail::require_target_of_kind<MmaKind::f8f6f4>();
-    std::uint32_t rows[2];
-#pragma unroll
-    for (unsigned i = 0; i < 2; ++i) {
-        rows[i] = c[2 * i].bits | static_cast<std::uint32_t>(c[2 * i + 1].bits) << 16;
-    }
+    detail::PackedSums packed(c);
     asm volatile(
         "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.%8.%9.f16 "
         "{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
-        : "+r"(rows[0]), "+r"(rows[1])
+        : "+r"(packed.rows[0]), "+r"(packed.rows[1])
         : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]),
           "C"(detail::mma_name<A>::value), "C"(detail::mma_name<B>::value));
-#pragma unroll
-    for (unsigned i = 0; i < 2; ++i) {
-        c[2 * i] = f16::from_bits(static_cast<std::uint16_t>(rows[i]));
-        c[2 * i + 1] = f16::from_bits(static_cast<std::uint16_t>(rows[i] >> 16));
-    }
+    packed.unpack(c);
 }
 
 /// Adds (A * scale_a) * (B * scale_b) to `c`, in f32. Called by the whole, converged warp.

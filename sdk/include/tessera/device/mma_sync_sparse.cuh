@@ -339,16 +339,12 @@ __device__ __forceinline__ void mma(FragmentC<Sum, 16, 8>& c, const SparseFragme
                     : "r"(a.words[0]), "r"(a.words[1]), "r"(b.words[0]), "r"(b.words[1]), "r"(metadata.word), "n"(K),
                       "C"(detail::mma_name<A>::value), "C"(detail::mma_name<B>::value), "n"(Metadata::selector));
             } else {
-                std::uint32_t rows[2];
-#pragma unroll
-                for (unsigned i = 0; i < 2; ++i) {
-                    rows[i] = c[2 * i].bits | static_cast<std::uint32_t>(c[2 * i + 1].bits) << 16;
-                }
+                detail::PackedSums packed(c);
                 if constexpr (chunks == 2) {
                     asm volatile(
                         "mma.sp::ordered_metadata.sync.aligned.m16n8k%11.row.col%12.f16.%13.%14.f16 "
                         "{%0, %1}, {%2, %3, %4, %5}, {%6, %7, %8, %9}, {%0, %1}, %10, %15;"
-                        : "+r"(rows[0]), "+r"(rows[1])
+                        : "+r"(packed.rows[0]), "+r"(packed.rows[1])
                         : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]),
                           "r"(b.words[1]), "r"(b.words[2]), "r"(b.words[3]), "r"(metadata.word), "n"(K),
                           "C"(Kind::value), "C"(detail::mma_name<A>::value), "C"(detail::mma_name<B>::value),
@@ -357,15 +353,11 @@ __device__ __forceinline__ void mma(FragmentC<Sum, 16, 8>& c, const SparseFragme
                     asm volatile(
                         "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "
                         "{%0, %1}, {%2, %3}, {%4, %5}, {%0, %1}, %6, %7;"
-                        : "+r"(rows[0]), "+r"(rows[1])
+                        : "+r"(packed.rows[0]), "+r"(packed.rows[1])
                         : "r"(a.words[0]), "r"(a.words[1]), "r"(b.words[0]), "r"(b.words[1]), "r"(metadata.word),
                           "n"(Metadata::selector));
                 }
-#pragma unroll
-                for (unsigned i = 0; i < 2; ++i) {
-                    c[2 * i] = f16::from_bits(static_cast<std::uint16_t>(rows[i]));
-                    c[2 * i + 1] = f16::from_bits(static_cast<std::uint16_t>(rows[i] >> 16));
-                }
+                packed.unpack(c);
             }
         }
     }
