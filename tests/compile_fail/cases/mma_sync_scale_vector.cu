@@ -1,5 +1,5 @@
 // The instruction would take one byte of the two.
-// expect: "scales floats in bytes of their own with one ue8m0 factor of a row"
+// expect: "floats in bytes of their own have one ue8m0 factor of a row"
 // architecture: "compute_120a"
 #include "tessera/device/mma_sync_scaled.cuh"
 

@@ -1,5 +1,5 @@
 // There is no instruction with two factors of ue4m3.
-// expect: "mma.sp scales f4e2m1x2 with two ue8m0 or four ue4m3 factors of a row"
+// expect: "f4e2m1x2 has two ue8m0 or four ue4m3 factors of a row"
 // architecture: "compute_120a"
 #include "tessera/device/mma_sync_sparse.cuh"
 

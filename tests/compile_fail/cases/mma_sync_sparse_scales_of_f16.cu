@@ -1,5 +1,5 @@
 // There is no instruction with factors for f16.
-// expect: "mma.sp scales floats of 8, 6 and 4 bits only"
+// expect: "only floats of 8, 6 and 4 bits have scale factors"
 // architecture: "compute_120a"
 #include "tessera/device/mma_sync_sparse.cuh"
 

@@ -156,6 +156,27 @@ template <ScaleVector Vector>
 inline constexpr bool is_scale_vector =
     Vector == ScaleVector::x1 || Vector == ScaleVector::x2 || Vector == ScaleVector::x4;
 
+/// What scale factors a product may have, with a dense or a sparse A.
+template <class A, class B, ScaleType TypeA, ScaleVector VectorA, ScaleType TypeB, ScaleVector VectorB>
+struct ScaledProduct {
+    static constexpr bool byte_floats = is_byte_float<A> && is_byte_float<B>;
+    static constexpr bool pairs = std::is_same_v<A, f4e2m1x2> && std::is_same_v<B, f4e2m1x2>;
+    static constexpr bool same_scales = TypeA == TypeB && VectorA == VectorB;
+    static constexpr bool scales_of_bytes = TypeA == ScaleType::ue8m0 && VectorA == ScaleVector::x1;
+    static constexpr bool scales_of_pairs = (TypeA == ScaleType::ue8m0 && VectorA == ScaleVector::x2) ||
+                                            (TypeA == ScaleType::ue4m3 && VectorA == ScaleVector::x4);
+    static_assert(byte_floats || pairs, "tessera: only floats of 8, 6 and 4 bits have scale factors");
+    static_assert(same_scales, "tessera: the scale factors of A and B must have the same type and number");
+    static_assert(!byte_floats || scales_of_bytes,
+                  "tessera: floats in bytes of their own have one ue8m0 factor of a row");
+    static_assert(!pairs || scales_of_pairs, "tessera: f4e2m1x2 has two ue8m0 or four ue4m3 factors of a row");
+
+    static constexpr bool exists = same_scales && ((byte_floats && scales_of_bytes) || (pairs && scales_of_pairs));
+    static constexpr MmaKind kind = byte_floats                 ? MmaKind::mxf8f6f4
+                                    : TypeA == ScaleType::ue8m0 ? MmaKind::mxf4
+                                                                : MmaKind::mxf4nvf4;
+};
+
 }  // namespace detail
 
 /// A thread's part of A's scale factors: a word with 4 bytes, of which an instruction takes 1, 2 or 4.
@@ -263,29 +284,15 @@ __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const FragmentA<
                                     const ScaleFragmentA<TypeA, VectorA, ByteA, Pair>& scale_a,
                                     const ScaleFragmentB<TypeB, VectorB, ByteB, Lane>& scale_b)
 {
-    constexpr bool byte_floats = detail::is_byte_float<A> && detail::is_byte_float<B>;
-    constexpr bool pairs = std::is_same_v<A, f4e2m1x2> && std::is_same_v<B, f4e2m1x2>;
-    constexpr bool same_scales = TypeA == TypeB && VectorA == VectorB;
-    constexpr bool scales_of_bytes = TypeA == ScaleType::ue8m0 && VectorA == ScaleVector::x1;
-    constexpr bool scales_of_pairs = (TypeA == ScaleType::ue8m0 && VectorA == ScaleVector::x2) ||
-                                     (TypeA == ScaleType::ue4m3 && VectorA == ScaleVector::x4);
-    static_assert(byte_floats || pairs, "tessera: mma.sync scales floats of 8, 6 and 4 bits only");
-    static_assert(same_scales, "tessera: the scale factors of A and B must have the same type and number");
-    static_assert(!byte_floats || scales_of_bytes,
-                  "tessera: mma.sync scales floats in bytes of their own with one ue8m0 factor of a row");
-    static_assert(!pairs || scales_of_pairs,
-                  "tessera: mma.sync scales f4e2m1x2 with two ue8m0 or four ue4m3 factors of a row");
-    if constexpr ((byte_floats && scales_of_bytes) || (pairs && scales_of_pairs)) {
-        constexpr MmaKind kind = byte_floats                 ? MmaKind::mxf8f6f4
-                                 : TypeA == ScaleType::ue8m0 ? MmaKind::mxf4
-                                                             : MmaKind::mxf4nvf4;
-        detail::require_target_of_kind<kind>();
+    using Product = detail::ScaledProduct<A, B, TypeA, VectorA, TypeB, VectorB>;
+    if constexpr (Product::exists) {
+        detail::require_target_of_kind<Product::kind>();
         asm volatile(
             "mma.sync.aligned.m16n8k%12.row.col.kind::%13.block_scale.scale_vec::%14X.f32.%15.%16.f32.%17 "
             "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3}, %10, {%18, %19}, %11, {%20, %21};"
             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
             : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]),
-              "r"(scale_a.word), "r"(scale_b.word), "n"(K), "C"(detail::kind_name<kind>::value),
+              "r"(scale_a.word), "r"(scale_b.word), "n"(K), "C"(detail::kind_name<Product::kind>::value),
               "n"(static_cast<unsigned>(VectorA)), "C"(detail::mma_name<A>::value), "C"(detail::mma_name<B>::value),
               "C"(detail::scale_name<TypeA>::value), "n"(ByteA), "n"(Pair), "n"(ByteB), "n"(Lane));
     }

@@ -377,24 +377,10 @@ __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const SparseFrag
                                     const ScaleFragmentA<TypeA, VectorA, ByteA, Pair>& scale_a,
                                     const ScaleFragmentB<TypeB, VectorB, ByteB, Lane>& scale_b)
 {
-    constexpr bool byte_floats = detail::is_byte_float<A> && detail::is_byte_float<B>;
-    constexpr bool pairs = std::is_same_v<A, f4e2m1x2> && std::is_same_v<B, f4e2m1x2>;
-    constexpr bool same_scales = TypeA == TypeB && VectorA == VectorB;
-    constexpr bool scales_of_bytes = TypeA == ScaleType::ue8m0 && VectorA == ScaleVector::x1;
-    constexpr bool scales_of_pairs = (TypeA == ScaleType::ue8m0 && VectorA == ScaleVector::x2) ||
-                                     (TypeA == ScaleType::ue4m3 && VectorA == ScaleVector::x4);
-    static_assert(byte_floats || pairs, "tessera: mma.sp scales floats of 8, 6 and 4 bits only");
-    static_assert(same_scales, "tessera: the scale factors of A and B must have the same type and number");
-    static_assert(!byte_floats || scales_of_bytes,
-                  "tessera: mma.sp scales floats in bytes of their own with one ue8m0 factor of a row");
-    static_assert(!pairs || scales_of_pairs,
-                  "tessera: mma.sp scales f4e2m1x2 with two ue8m0 or four ue4m3 factors of a row");
-    if constexpr (same_scales && ((byte_floats && scales_of_bytes) || (pairs && scales_of_pairs))) {
+    using Product = detail::ScaledProduct<A, B, TypeA, VectorA, TypeB, VectorB>;
+    if constexpr (Product::exists) {
         if constexpr (detail::check_sparse_operands<A, K, Metadata, KOfB>()) {
-            constexpr MmaKind kind = byte_floats                 ? MmaKind::mxf8f6f4
-                                     : TypeA == ScaleType::ue8m0 ? MmaKind::mxf4
-                                                                 : MmaKind::mxf4nvf4;
-            detail::require_target_of_kind<kind>();
+            detail::require_target_of_kind<Product::kind>();
             asm volatile(
                 "mma.sp::ordered_metadata.sync.aligned.m16n8k%15.row.col.kind::%16.block_scale.scale_vec::%17X.f32.%18."
                 "%19.f32.%20 "
@@ -403,7 +389,7 @@ __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const SparseFrag
                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                 : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]),
                   "r"(b.words[2]), "r"(b.words[3]), "r"(metadata.word), "r"(scale_a.word), "r"(scale_b.word), "n"(K),
-                  "C"(detail::kind_name<kind>::value), "n"(static_cast<unsigned>(VectorA)),
+                  "C"(detail::kind_name<Product::kind>::value), "n"(static_cast<unsigned>(VectorA)),
                   "C"(detail::mma_name<A>::value), "C"(detail::mma_name<B>::value),
                   "C"(detail::scale_name<TypeA>::value), "n"(Metadata::selector), "n"(ByteA), "n"(Pair), "n"(ByteB),
                   "n"(Lane));
