@@ -262,6 +262,13 @@ struct PackedSums {
     }
 };
 
+/// Compiles only if B has the K of a dense A.
+template <unsigned K, unsigned KOfB>
+__device__ constexpr void require_dense_k()
+{
+    static_assert(KOfB == K, "tessera: B must have the K of A; a FragmentB of twice that is for a sparse A");
+}
+
 // The instruction's name is text, which a template cannot make: hence macros, of this file only.
 #define TESSERA_DETAIL_MMA_SYNC(SHAPE, TYPES)                                                                \
     if constexpr (chunks == 2) {                                                                             \
@@ -283,14 +290,15 @@ struct PackedSums {
 /// @param c  the sums
 /// @param a  16 rows of A
 /// @param b  8 columns of B
-template <class A, class B, unsigned K>
+template <class A, class B, unsigned K, unsigned KOfB>
     requires(!detail::is_small_float<A> && !detail::is_small_float<B>)
 __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const FragmentA<A, 16, K>& a,
-                                    const FragmentB<B, 8, K>& b)
+                                    const FragmentB<B, 8, KOfB>& b)
 {
     constexpr bool mixed_8_bit = sizeof(A) == 1 && sizeof(B) == 1;
     static_assert(std::is_same_v<A, B> || mixed_8_bit,
                   "tessera: mma.sync multiplies elements of one type; only f8e4m3 and f8e5m2 may be mixed");
+    detail::require_dense_k<K, KOfB>();
     constexpr unsigned chunks = FragmentA<A, 16, K>::chunks;
     if constexpr (std::is_same_v<A, f16> && K == 8) {
         TESSERA_DETAIL_MMA_SYNC("m16n8k8", "f16.f16")
@@ -322,10 +330,11 @@ __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const FragmentA<
 
 /// Adds A * B to `c`, in f16. GeForce and RTX PRO boards do this at twice the rate of sums in f32, says their data sheet. Called by
 /// the whole, converged warp.
-template <unsigned K>
+template <unsigned K, unsigned KOfB>
 __device__ __forceinline__ void mma(FragmentC<f16, 16, 8>& c, const FragmentA<f16, 16, K>& a,
-                                    const FragmentB<f16, 8, K>& b)
+                                    const FragmentB<f16, 8, KOfB>& b)
 {
+    detail::require_dense_k<K, KOfB>();
     detail::PackedSums packed(c);
     if constexpr (K == 8) {
         asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"

@@ -232,15 +232,17 @@ struct ScaleFragmentB {
 /// @param c  the sums
 /// @param a  16 rows of A
 /// @param b  8 columns of B; floats of 8, 6 and 4 bits may be mixed
-template <unsigned K, class A, class B>  // in another order than mma_sync.cuh's: the reference tells them apart by it
+template <unsigned K, unsigned KOfB, class A,
+          class B>  // in another order than mma_sync.cuh's: the reference tells them apart by it
     requires(detail::is_small_float<A> || detail::is_small_float<B>)
 __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const FragmentA<A, 16, K>& a,
-                                    const FragmentB<B, 8, K>& b)
+                                    const FragmentB<B, 8, KOfB>& b)
 {
     constexpr bool byte_floats = detail::is_byte_float<A> && detail::is_byte_float<B>;
     static_assert(byte_floats,
                   "tessera: mma.sync without scale factors multiplies floats in bytes of their own, not f4e2m1x2");
     if constexpr (byte_floats) {
+        detail::require_dense_k<K, KOfB>();
         detail::require_target_of_kind<MmaKind::f8f6f4>();
         asm volatile(
             "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.%10.%11.f32 "
@@ -255,11 +257,12 @@ __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const FragmentA<
 /// @param c  the sums
 /// @param a  16 rows of A
 /// @param b  8 columns of B; floats of 8, 6 and 4 bits may be mixed
-template <class A, class B>
+template <class A, class B, unsigned K, unsigned KOfB>
     requires(detail::is_byte_float<A> && detail::is_byte_float<B>)
-__device__ __forceinline__ void mma(FragmentC<f16, 16, 8>& c, const FragmentA<A, 16, 32>& a,
-                                    const FragmentB<B, 8, 32>& b)
+__device__ __forceinline__ void mma(FragmentC<f16, 16, 8>& c, const FragmentA<A, 16, K>& a,
+                                    const FragmentB<B, 8, KOfB>& b)
 {
+    detail::require_dense_k<K, KOfB>();
     detail::require_target_of_kind<MmaKind::f8f6f4>();
     detail::PackedSums packed(c);
     asm volatile(
@@ -277,15 +280,16 @@ __device__ __forceinline__ void mma(FragmentC<f16, 16, 8>& c, const FragmentA<A,
 /// @param b        8 columns of B
 /// @param scale_a  of the rows of A
 /// @param scale_b  of the columns of B
-template <class A, class B, unsigned K, ScaleType TypeA, ScaleVector VectorA, unsigned ByteA, unsigned Pair,
-          ScaleType TypeB, ScaleVector VectorB, unsigned ByteB, unsigned Lane>
+template <class A, class B, unsigned K, unsigned KOfB, ScaleType TypeA, ScaleVector VectorA, unsigned ByteA,
+          unsigned Pair, ScaleType TypeB, ScaleVector VectorB, unsigned ByteB, unsigned Lane>
 __device__ __forceinline__ void mma(FragmentC<float, 16, 8>& c, const FragmentA<A, 16, K>& a,
-                                    const FragmentB<B, 8, K>& b,
+                                    const FragmentB<B, 8, KOfB>& b,
                                     const ScaleFragmentA<TypeA, VectorA, ByteA, Pair>& scale_a,
                                     const ScaleFragmentB<TypeB, VectorB, ByteB, Lane>& scale_b)
 {
     using Product = detail::ScaledProduct<A, B, TypeA, VectorA, TypeB, VectorB>;
     if constexpr (Product::exists) {
+        detail::require_dense_k<K, KOfB>();
         detail::require_target_of_kind<Product::kind>();
         asm volatile(
             "mma.sync.aligned.m16n8k%12.row.col.kind::%13.block_scale.scale_vec::%14X.f32.%15.%16.f32.%17 "
