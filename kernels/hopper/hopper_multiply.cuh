@@ -79,17 +79,12 @@ struct HopperOperand {
     }
 };
 
-template <WgmmaTypes Types>
-inline constexpr int element_bytes_of = Types == WgmmaTypes::tf32                               ? 4
-                                        : Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16 ? 2
-                                                                                                : 1;
-
 /// Multiplies one stage; its instructions form one wgmma group. `first` overwrites the accumulators.
 template <class Config, WgmmaTypes Types, class LayoutA, class LayoutB, int Blocks, int Registers>
 __device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Registers],
                                                const HopperOperands<LayoutA, LayoutB>& operands, bool first)
 {
-    constexpr unsigned k_of_instruction = 32 / element_bytes_of<Types>;
+    constexpr unsigned k_of_instruction = 32 / wgmma_element_bytes<Types>;
     constexpr std::uint32_t step_a = LayoutA::k_offset(k_of_instruction);
     constexpr std::uint32_t step_b = LayoutB::k_offset(k_of_instruction);
     constexpr std::uint32_t block_bytes = wgmma_m * HopperConfig::hopper_row_bytes;
@@ -135,7 +130,7 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
                                               const HopperReleaser& releaser, int consumer_row, std::uint32_t stages,
                                               Issued&& issued)
 {
-    constexpr int bytes = element_bytes_of<Types>;
+    constexpr int bytes = wgmma_element_bytes<Types>;
     const HopperOperands in_first_stage{
         HopperOperand<MajorA, Config::config.tile_m, bytes>::descriptor(shared.stages[0].a +
                                                                         consumer_row * HopperConfig::hopper_row_bytes),

@@ -42,6 +42,12 @@ enum class WgmmaTypes : std::uint8_t {
     e5m2_e5m2   ///< both e5m2
 };
 
+/// Bytes of an element of A and B.
+template <WgmmaTypes Types>
+inline constexpr std::uint32_t wgmma_element_bytes = Types == WgmmaTypes::tf32                               ? 4
+                                                     : Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16 ? 2
+                                                                                                             : 1;
+
 /// The rows of D that one instruction computes.
 inline constexpr int wgmma_m = 64;
 
@@ -251,9 +257,7 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], SmemDescriptor<Te
     constexpr TileLayout tile_b = LayoutB::layout;
     constexpr Major MajorA = tile_a.major;
     constexpr Major MajorB = tile_b.major;
-    constexpr std::uint32_t element_bytes = Types == WgmmaTypes::tf32                               ? 4
-                                            : Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16 ? 2
-                                                                                                    : 1;
+    constexpr std::uint32_t element_bytes = wgmma_element_bytes<Types>;
     static_assert(tile_a.element_bytes == element_bytes && tile_b.element_bytes == element_bytes,
                   "tessera: the tile's elements are larger or smaller than those that the instruction multiplies");
     static_assert(tile_a.rows >= wgmma_m && tile_b.rows >= Columns,
