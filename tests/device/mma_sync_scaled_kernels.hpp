@@ -6,18 +6,16 @@
 #include <cstdint>
 
 #include "kernels.hpp"
+#include "mma_sync_tile.hpp"
 #include "tessera/device/mma_spec.hpp"
 #include "tessera/element.hpp"
 
 namespace tessera::test {
 
-inline constexpr unsigned narrow_m = 32;
-inline constexpr unsigned narrow_n = 24;
-inline constexpr unsigned narrow_row_bytes = 128;  // of K
-inline constexpr unsigned narrow_steps = 4;        // instructions for a row
+inline constexpr unsigned narrow_steps = 4;  // instructions for a row
 
-/// Adds a * b^T, for rows of bytes a (narrow_m, narrow_row_bytes) and b (narrow_n, narrow_row_bytes), to d (narrow_m,
-/// narrow_n), row-major.
+/// Adds a * b^T, for rows of bytes a (tile_m, tile_row_bytes) and b (tile_n, tile_row_bytes), to d (tile_m,
+/// tile_n), row-major.
 template <class D>
 using NarrowProduct = Kernel<DeviceSpan<const std::uint8_t>, DeviceSpan<const std::uint8_t>, DeviceSpan<D>>;
 /// Adds (a * a_scales) * (b * b_scales)^T. Each row has `narrow_steps` times as many factors as one instruction takes, in the order

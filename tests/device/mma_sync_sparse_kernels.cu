@@ -4,6 +4,7 @@
 #include <span>
 #include <type_traits>
 
+#include "mma_sync_tile.cuh"
 #include "tessera/device/mma_sync_sparse.cuh"
 
 namespace tessera::test {
@@ -26,58 +27,26 @@ constexpr bool has_product =
     is_device && (sizeof(A) > 1 || has_small_floats ||
                   (architecture >= 890 && detail::is_float_8<A> && detail::is_float_8<B> && std::is_same_v<D, float>));
 
-template <class T, unsigned Rows, unsigned RowBytes>
-using TileOf = SharedTile<detail::tile_element<T>, Box<RowBytes / sizeof(T), Rows>,
-                          RowBytes == 128 ? Swizzle::b128 : Swizzle::b64>;
-
-template <class T, unsigned Rows, unsigned RowBytes>
-__device__ void fill(TileOf<T, Rows, RowBytes>& tile, DeviceSpan<const std::uint8_t> bytes)
-{
-    constexpr unsigned row = RowBytes / sizeof(T);
-    for (unsigned i = threadIdx.x; i < Rows * row; i += 32) {
-        detail::tile_element<T> element;
-        std::memcpy(&element, bytes.data() + i * sizeof(T), sizeof(T));
-        tile(i / row, i % row) = element;
-    }
-}
-
 /// Calls `multiply(sums, a fragment, metadata, b fragment, row, column, step)` with a step's number as a type.
 template <class A, class B, unsigned K, class D, class Multiply>
 __device__ void multiply_tile(DeviceSpan<const std::uint8_t> a, DeviceSpan<const std::uint32_t> metadata,
                               DeviceSpan<const std::uint8_t> b, DeviceSpan<D> d, const Multiply& multiply)
 {
-    __shared__ TileOf<A, sparse_m, stored_row_bytes> a_tile;
-    __shared__ TileOf<B, sparse_n, sparse_row_bytes> b_tile;
-    fill<A, sparse_m, stored_row_bytes>(a_tile, a);
-    fill<B, sparse_n, sparse_row_bytes>(b_tile, b);
+    __shared__ TileOf<A, tile_m, stored_row_bytes> a_tile;
+    __shared__ TileOf<B, tile_n, tile_row_bytes> b_tile;
+    fill<A, tile_m, stored_row_bytes>(a_tile, a);
+    fill<B, tile_n, tile_row_bytes>(b_tile, b);
     __syncwarp();
     constexpr unsigned objects = K / detail::small_floats_in<A>;
-    constexpr unsigned steps = sparse_row_bytes / sizeof(A) / objects;
+    constexpr unsigned steps = tile_row_bytes / sizeof(A) / objects;
     constexpr unsigned selectors = SparseMetadata<A, K>::selectors;
-    for (unsigned row = 0; row < sparse_m; row += 16) {
-        for (unsigned column = 0; column < sparse_n; column += 8) {
-            FragmentC<D, 16, 8> sums;
-            const auto at = [&](unsigned i) { return (row + sums.row(i)) * sparse_n + column + sums.column(i); };
-            for (unsigned i = 0; i < 4; ++i) {
-                sums[i] = d[at(i)];
-            }
-            const auto step = [&]<unsigned Step>(std::integral_constant<unsigned, Step> number) {
-                if constexpr (Step < steps) {
-                    const unsigned words = row / 16 * (steps / selectors) + Step / selectors;
-                    multiply(sums, load_matrix<SparseFragmentA<A, 16, K>>(a_tile, row, objects / 2 * Step),
-                             SparseMetadata<A, K, Step % selectors>{metadata[32 * words + threadIdx.x]},
-                             load_matrix<FragmentB<B, 8, K>>(b_tile, column, objects * Step), row, column, number);
-                }
-            };
-            step(std::integral_constant<unsigned, 0>());
-            step(std::integral_constant<unsigned, 1>());
-            step(std::integral_constant<unsigned, 2>());
-            step(std::integral_constant<unsigned, 3>());
-            for (unsigned i = 0; i < 4; ++i) {
-                d[at(i)] = sums[i];
-            }
-        }
-    }
+    for_each_step<steps>(
+        d, [&]<unsigned Step>(auto& sums, unsigned row, unsigned column, std::integral_constant<unsigned, Step> step) {
+            const unsigned words = row / 16 * (steps / selectors) + Step / selectors;
+            multiply(sums, load_matrix<SparseFragmentA<A, 16, K>>(a_tile, row, objects / 2 * Step),
+                     SparseMetadata<A, K, Step % selectors>{metadata[32 * words + threadIdx.x]},
+                     load_matrix<FragmentB<B, 8, K>>(b_tile, column, objects * Step), row, column, step);
+        });
 }
 
 template <class A, class B, unsigned K, class D>
@@ -90,17 +59,6 @@ __global__ void sparse_product([[maybe_unused]] DeviceSpan<const std::uint8_t> a
                                [](auto& sums, const auto& a_part, const auto& places, const auto& b_part, unsigned,
                                   unsigned, auto) { mma(sums, a_part, places, b_part); });
     }
-}
-
-/// The four bytes from `first` on; NaN, in both types of factors, in lanes whose word does not count.
-[[maybe_unused]] __device__ std::uint32_t load_word(DeviceSpan<const std::uint8_t> scales, std::size_t first,
-                                                    std::size_t count, bool counts)
-{
-    std::uint32_t word = 0xFFFF'FFFF;
-    for (unsigned i = 0; counts && i < count; ++i) {
-        word = (word & ~(0xFFU << (8 * i))) | static_cast<std::uint32_t>(scales[first + i]) << (8 * i);
-    }
-    return word;
 }
 
 template <class A, class B, unsigned K, ScaleType Type, ScaleVector Vector, unsigned Pair, unsigned Lane>
@@ -116,16 +74,12 @@ __global__ void scaled_product([[maybe_unused]] DeviceSpan<const std::uint8_t> a
             a, metadata, b, d,
             [&]<unsigned Step>(auto& sums, const auto& a_part, const auto& places, const auto& b_part, unsigned row,
                                unsigned column, std::integral_constant<unsigned, Step>) {
-                constexpr auto factors = static_cast<unsigned>(Vector);
-                constexpr unsigned of_row = 2 * factors;  // in one word, or two
-                constexpr unsigned byte = Step * factors % 4, word = Step * factors / 4;
-                constexpr unsigned bytes = of_row < 4 ? of_row : 4;
+                constexpr unsigned byte = Step * static_cast<unsigned>(Vector) % 4;
                 using ScaleA = ScaleFragmentA<Type, Vector, byte, Pair>;
                 using ScaleB = ScaleFragmentB<Type, Vector, byte, Lane>;
                 mma(sums, a_part, places, b_part,
-                    ScaleA{load_word(a_scales, (row + ScaleA::row()) * of_row + 4 * word, bytes, ScaleA::counts())},
-                    ScaleB{
-                        load_word(b_scales, (column + ScaleB::column()) * of_row + 4 * word, bytes, ScaleB::counts())});
+                    ScaleA{load_factors<ScaleA, Vector, Step, 2>(a_scales, row + ScaleA::row())},
+                    ScaleB{load_factors<ScaleB, Vector, Step, 2>(b_scales, column + ScaleB::column())});
             });
     }
 }
@@ -147,18 +101,6 @@ static_assert(SparseMetadata<f8e4m3, 64>::of(1, [](unsigned row, unsigned i) { r
 
 /// Calls `use` with an object of the type.
 template <class Use>
-auto with_byte_type(OperandType type, const Use& use)
-{
-    switch (type) {
-        case OperandType::e4m3: return use(f8e4m3());
-        case OperandType::e5m2: return use(f8e5m2());
-        case OperandType::e2m3: return use(f6e2m3());
-        case OperandType::e3m2: return use(f6e3m2());
-        default: return use(f4e2m1());
-    }
-}
-
-template <class Use>
 auto with_type(OperandType type, bool packed, const Use& use)
 {
     switch (type) {
@@ -176,8 +118,7 @@ std::optional<SparseBytes> compress_bytes(OperandType type, bool packed, const s
     return with_type(type, packed, [&]<class T>(T) -> std::optional<SparseBytes> {
         std::vector<T> matrix(bytes.size() / sizeof(T));
         std::memcpy(matrix.data(), bytes.data(), bytes.size());
-        const auto compressed =
-            compress_sparse<T>(matrix, bytes.size() / sparse_row_bytes, sparse_row_bytes / sizeof(T));
+        const auto compressed = compress_sparse<T>(matrix, bytes.size() / tile_row_bytes, tile_row_bytes / sizeof(T));
         if (!compressed) {
             return std::nullopt;
         }
@@ -226,16 +167,11 @@ SparseScaledProduct sparse_scaled_bytes_kernel(OperandType a, OperandType b)
 
 SparseScaledProduct sparse_pairs_kernel(ScaleType type, unsigned place)
 {
-    const auto choose = [&]<ScaleType Type, ScaleVector Vector>() -> SparseScaledProduct {
-        switch (place) {
-            case 0: return scaled_product<f4e2m1x2, f4e2m1x2, 128, Type, Vector, 0, 0>;
-            case 1: return scaled_product<f4e2m1x2, f4e2m1x2, 128, Type, Vector, 1, 1>;
-            case 2: return scaled_product<f4e2m1x2, f4e2m1x2, 128, Type, Vector, 0, 2>;
-            default: return scaled_product<f4e2m1x2, f4e2m1x2, 128, Type, Vector, 1, 3>;
-        }
-    };
-    return type == ScaleType::ue8m0 ? choose.operator()<ScaleType::ue8m0, ScaleVector::x2>()
-                                    : choose.operator()<ScaleType::ue4m3, ScaleVector::x4>();
+    return with_place(place, [&](auto pair, auto lane) -> SparseScaledProduct {
+        return type == ScaleType::ue8m0
+                   ? scaled_product<f4e2m1x2, f4e2m1x2, 128, ScaleType::ue8m0, ScaleVector::x2, pair, lane>
+                   : scaled_product<f4e2m1x2, f4e2m1x2, 128, ScaleType::ue4m3, ScaleVector::x4, pair, lane>;
+    });
 }
 
 Kernel<DeviceSpan<std::uint32_t>> metadata_kernel(OperandType type)

@@ -8,27 +8,25 @@
 #include <vector>
 
 #include "kernels.hpp"
+#include "mma_sync_tile.hpp"
 #include "tessera/detail/host_device.hpp"
 #include "tessera/device/mma_spec.hpp"
 #include "tessera/element.hpp"
 
 namespace tessera::test {
 
-inline constexpr unsigned sparse_m = 32;
-inline constexpr unsigned sparse_n = 24;
-inline constexpr unsigned sparse_row_bytes = 128;  // of K, with the zeros
-inline constexpr unsigned stored_row_bytes = sparse_row_bytes / 2;
+inline constexpr unsigned stored_row_bytes = tile_row_bytes / 2;
 
-/// The bytes of A (sparse_m, stored_row_bytes) and the words of a CompressedMatrix.
+/// The bytes of A (tile_m, stored_row_bytes) and the words of a CompressedMatrix.
 struct SparseBytes {
     std::vector<std::uint8_t> stored;
     std::vector<std::uint32_t> metadata;
 };
-/// Compresses A (sparse_m, sparse_row_bytes) with compress_sparse. `packed`: e2m1 is f4e2m1x2.
+/// Compresses A (tile_m, tile_row_bytes) with compress_sparse. `packed`: e2m1 is f4e2m1x2.
 std::optional<SparseBytes> compress_bytes(OperandType type, bool packed, const std::vector<std::uint8_t>& bytes);
 
-/// Adds a * b^T to d (sparse_m, sparse_n), row-major, for the stored bytes and metadata of a, and rows of bytes b (sparse_n,
-/// sparse_row_bytes).
+/// Adds a * b^T to d (tile_m, tile_n), row-major, for the stored bytes and metadata of a, and rows of bytes b (tile_n,
+/// tile_row_bytes).
 template <class D>
 using SparseProduct = Kernel<DeviceSpan<const std::uint8_t>, DeviceSpan<const std::uint32_t>,
                              DeviceSpan<const std::uint8_t>, DeviceSpan<D>>;
