@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <source_location>
 
 #include "gemm/blackwell/blackwell_chooser.hpp"
 #include "gemm/blackwell/blackwell_launch.hpp"
 #include "gemm/gemm_operands.hpp"
+#include "support/choice_runner.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/pair_covering.hpp"
 #include "support/test_main.hpp"
@@ -82,8 +82,7 @@ struct Wanted {
     std::int64_t clusters = 0;  // of stream-K, if the configuration has it; 0: whole tiles
 };
 
-/// Launches the problem on a configuration. The result must be right. With stream-K, it is launched twice, with NaN in place of
-/// the sums: both results must have the same bits, and the counters must be zero afterwards.
+/// Checks the problem on a configuration, and with stream-K that its second launch has the same bits.
 void check(const GemmCase& gemm, std::size_t config, const Wanted& wanted = {})
 {
     const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
@@ -99,45 +98,16 @@ void check(const GemmCase& gemm, std::size_t config, const Wanted& wanted = {})
     choice.clusters = static_cast<std::uint16_t>(std::min(wanted.clusters, steps));
     choice.stream_k = kernel.config->shares_tiles() && choice.clusters > 0;
     const std::string name = fmt::format("{} with {}", gemm.describe(), detail::describe_blackwell(problem, choice));
-    trace(name);
-    const auto fail = [&](const std::string& what) { report_failure(gemm.size(), name, what); };
     if (!detail::is_blackwell_choice_valid(problem, choice)) {
-        fail("the choice is not valid");
+        report_failure(gemm.size(), name, "the choice is not valid");
         return;
     }
-    const detail::WorkspaceNeed need = detail::blackwell_workspace(problem, choice);
-    auto partials =
-        DeviceBuffer<std::byte>::from_host(stream(), std::vector<std::byte>(need.partial_bytes, std::byte{0xFF}));
-    const std::vector<std::uint32_t> zeros(need.counters, 0);
-    auto counters = DeviceBuffer<std::uint32_t>::from_host(stream(), zeros);
-    const auto enqueue = [&](const detail::GemmOperands& given, const Epilogue& epilogue) {
-        detail::require_operands(stream(), given, epilogue, "blackwell_test", std::source_location::current());
-        const detail::CallStatus ended = detail::launch_blackwell(
-            stream(), detail::problem_of(given, epilogue), kernel, choice, detail::arguments_of(given, epilogue),
-            {.partials = reinterpret_cast<float*>(partials.data()), .arrivals = counters.data()});
-        if (ended.status != cudaSuccess) {
-            fail(fmt::format("the launch failed: {}: {}", ended.call, cudaGetErrorString(ended.status)));
-        }
-    };
-    try {
-        const HostArray result = operands.launch(enqueue);
-        if (const auto wrong = find_wrong_element(gemm, data, result)) {
-            fail(*wrong);
-        }
-        if (!choice.stream_k) {
-            return;
-        }
-        if (operands.launch(enqueue).bytes() != result.bytes()) {
-            fail("the second launch gave other bits");
-        }
-        std::vector<std::uint32_t> after(need.counters);
-        counters.copy_to(after);
-        if (after != zeros) {
-            fail("counters of the workspace are not zero after the launch");
-        }
-    } catch (const Error& error) {
-        fail(error.what());
-    }
+    check_choice(stream(), gemm, Reference(gemm, data), operands, name, detail::blackwell_workspace(problem, choice),
+                 {}, choice.stream_k ? Launches::twice : Launches::once,
+                 [&](const GemmProblem& launched, const kernels::GemmArguments& arguments,
+                     const detail::WorkspaceMemory& memory) {
+                     return detail::launch_blackwell(stream(), launched, kernel, choice, arguments, memory);
+                 });
 }
 
 }  // namespace

@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <array>
-#include <source_location>
 #include <tuple>
 #include <utility>
 
 #include "gemm/gemm_operands.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
 #include "gemm/tma_matrix.hpp"
+#include "support/choice_runner.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/hopper_device.hpp"
 #include "support/pair_covering.hpp"
@@ -245,59 +245,27 @@ KernelChoice choice_for(const GemmProblem& problem, const Wanted& wanted)
     return choice;
 }
 
-/// Launches `choice` twice with its own workspace, with NaN in place of the sums. Both results must be right and have
-/// equal bits, and the counters must be zero again.
+/// Checks the problem on a choice, which must be valid.
 void check(const GemmCase& gemm, const Reference& reference, DeviceOperands& operands, const KernelChoice& choice)
 {
     const GemmProblem problem = operands.problem();
     const std::string name =
         fmt::format("{} with {}", gemm.describe(),
                     describe(choice, kernels::hopper_kernels(size_of(problem.input))[choice.config]));
-    trace(name);
-    const auto fail = [&](const std::string& what) { report_failure(gemm.size(), name, what); };
     if (const auto refusal = detail::find_hopper_refusal(problem, device())) {
-        fail("refused: " + detail::to_string(*refusal, device()));
+        report_failure(gemm.size(), name, "refused: " + detail::to_string(*refusal, device()));
         return;
     }
     if (!detail::is_hopper_choice_valid(problem, device(), choice)) {
-        fail("the choice is not valid");
+        report_failure(gemm.size(), name, "the choice is not valid");
         return;
     }
-    const detail::WorkspaceNeed need = detail::hopper_workspace(problem, choice);
-    auto partials =
-        DeviceBuffer<std::byte>::from_host(stream(), std::vector<std::byte>(need.partial_bytes, std::byte{0xFF}));
-    const std::vector<std::uint32_t> zeros(need.counters, 0);
-    auto counters = DeviceBuffer<std::uint32_t>::from_host(stream(), zeros);
-    DeviceBuffer<std::byte> copies(stream(), need.copy_bytes);
-    const auto enqueue = [&](const detail::GemmOperands& given, const Epilogue& epilogue) {
-        const auto caller = std::source_location::current();
-        detail::require_operands(stream(), given, epilogue, "hopper_test", caller);
-        const detail::CallStatus ended = detail::launch_hopper(stream(), detail::problem_of(given, epilogue), choice,
-                                                               detail::arguments_of(given, epilogue),
-                                                               {.partials = reinterpret_cast<float*>(partials.data()),
-                                                                .arrivals = counters.data(),
-                                                                .copies = copies.data()});
-        if (ended.status != cudaSuccess) {
-            fail(fmt::format("the launch failed: {}: {}", ended.call, cudaGetErrorString(ended.status)));
-        }
-    };
-    try {
-        const HostArray result = operands.launch(enqueue);
-        if (const auto wrong =
-                reference.find_wrong_element(result, hopper_summation(gemm.input, gemm.fp8_accumulation))) {
-            fail(*wrong);
-        }
-        if (operands.launch(enqueue).bytes() != result.bytes()) {
-            fail("the second launch gave other bits");
-        }
-        std::vector<std::uint32_t> after(need.counters);
-        counters.copy_to(after);
-        if (after != zeros) {
-            fail("counters of the workspace are not zero after the launch");
-        }
-    } catch (const Error& error) {
-        fail(error.what());
-    }
+    check_choice(stream(), gemm, reference, operands, name, detail::hopper_workspace(problem, choice),
+                 hopper_summation(gemm.input, gemm.fp8_accumulation), Launches::twice,
+                 [&](const GemmProblem& launched, const kernels::GemmArguments& arguments,
+                     const detail::WorkspaceMemory& memory) {
+                     return detail::launch_hopper(stream(), launched, choice, arguments, memory);
+                 });
 }
 
 void check(GemmCase gemm, const Wanted& wanted)

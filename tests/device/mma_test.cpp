@@ -11,13 +11,13 @@
 #include <limits>
 #include <optional>
 #include <set>
-#include <source_location>
 #include <string_view>
 #include <vector>
 
 #include "gemm/backend.hpp"
 #include "gemm/gemm_operands.hpp"
 #include "gemm/mma/mma_launch.hpp"
+#include "support/choice_runner.hpp"
 #include "support/gemm_runner.hpp"
 #include "support/pair_covering.hpp"
 #include "support/test_main.hpp"
@@ -49,59 +49,25 @@ bool sums_in_f16(InputTypes input, const KernelChoice& choice)
     return kernels::mma_kernels(input)[choice.config].config->f16_sums;
 }
 
-/// Launches the problem on a choice, twice, with NaN in place of partial sums. The result must be right and have the same bits
-/// both times, and the counters must be zero afterwards.
+/// Checks the problem on a choice.
 void check(const GemmCase& gemm, const GemmData& data, const Reference& reference, const KernelChoice& choice)
 {
     DeviceOperands operands(stream(), gemm, data);
     const GemmProblem problem = operands.problem();
-    const std::string name = fmt::format("{} with {}", gemm.describe(), detail::describe_mma(problem, choice));
-    trace(name);
-    const auto fail = [&](const std::string& what) { report_failure(gemm.size(), name, what); };
-    const detail::WorkspaceNeed need = detail::mma_workspace(problem, choice);
-    auto partials =
-        DeviceBuffer<std::byte>::from_host(stream(), std::vector<std::byte>(need.partial_bytes, std::byte{0xFF}));
-    const std::vector<std::uint32_t> zeros(need.counters, 0);
-    auto counters = DeviceBuffer<std::uint32_t>::from_host(stream(), zeros);
-    const auto enqueue = [&](const detail::GemmOperands& given, const Epilogue& epilogue) {
-        detail::require_operands(stream(), given, epilogue, "mma_test", std::source_location::current());
-        detail::EncodedLaunch launch;
-        detail::CallStatus ended = detail::encode_mma(
-            launch, detail::problem_of(given, epilogue), device(), choice, detail::arguments_of(given, epilogue),
-            {.partials = reinterpret_cast<float*>(partials.data()), .arrivals = counters.data()});
-        if (ended.status == cudaSuccess) {
-            ended = detail::enqueue(launch, stream());
-        }
-        if (ended.status != cudaSuccess) {
-            fail(fmt::format("the launch failed: {}: {}", ended.call, cudaGetErrorString(ended.status)));
-        }
-    };
-    try {
-        const HostArray result = operands.launch(enqueue);
-        GemmCase summed = gemm;
-        if (!sums_in_f16(gemm.input, choice)) {
-            summed.f16_accumulation = F16Accumulation::in_f32;
-        }
-        const Summation summation = summation_of(Variant::mma_sync, summed);
-        if (const auto wrong = reference.find_wrong_element(result, summation)) {
-            fail(*wrong);
-        }
-        if (gemm.pre_activation) {
-            if (const auto wrong = reference.find_wrong_pre_activation(operands.download_pre_activation(), summation)) {
-                fail(*wrong);
-            }
-        }
-        if (operands.launch(enqueue).bytes() != result.bytes()) {
-            fail("the second launch gave other bits");
-        }
-        std::vector<std::uint32_t> after(need.counters);
-        counters.copy_to(after);
-        if (after != zeros) {
-            fail("counters of the workspace are not zero after the launch");
-        }
-    } catch (const Error& error) {
-        fail(error.what());
+    GemmCase summed = gemm;
+    if (!sums_in_f16(gemm.input, choice)) {
+        summed.f16_accumulation = F16Accumulation::in_f32;
     }
+    check_choice(stream(), gemm, reference, operands,
+                 fmt::format("{} with {}", gemm.describe(), detail::describe_mma(problem, choice)),
+                 detail::mma_workspace(problem, choice), summation_of(Variant::mma_sync, summed), Launches::twice,
+                 [&](const GemmProblem& launched, const kernels::GemmArguments& arguments,
+                     const detail::WorkspaceMemory& memory) {
+                     detail::EncodedLaunch launch;
+                     const detail::CallStatus encoded =
+                         detail::encode_mma(launch, launched, device(), choice, arguments, memory);
+                     return encoded.status == cudaSuccess ? detail::enqueue(launch, stream()) : encoded;
+                 });
 }
 
 /// All choices for a problem that differ in more than the number of parts of K: whole tiles, and of the splits the largest.
