@@ -19,7 +19,7 @@ struct MmaArguments {
     std::uint32_t steps;      // of each of them, of 128 bytes along K; the first `longer_splits` have one more
     std::uint32_t longer_splits;
     std::uint32_t stages;            // of the ring: see mma_most_stages
-    std::uint32_t staged_fragments;  // that each warp stages at a time in the epilogue, 16 rows each
+    std::uint32_t staged_fragments;  // that each warp stages at a time, 16 rows each, where the CTA stages a tile
     bool in_vectors;  // D, C and a bias per column come 16 bytes of D at a time, and the epilogue has nothing else
     bool two_level;   // the sum of a stage is added to an f32 sum, for 8-bit elements
     bool a_k_major;   // for the kernels of any order

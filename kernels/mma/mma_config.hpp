@@ -110,17 +110,39 @@ constexpr int mma_copied_stages(const MmaConfig& config, bool larger)
 /// Rows by which the epilogue's staging memory is padded, in floats: rows begin 8 banks apart.
 inline constexpr int mma_staging_pad = 8;
 
-/// Bytes of shared memory that the epilogue needs: 16 rows for each row of warps.
+/// Bytes of shared memory that the epilogue needs where the CTA stages a tile: 16 rows for each row of warps.
 constexpr int mma_staging_bytes(const MmaConfig& config)
 {
     return 16 * config.warps_m * (config.tile_n + mma_staging_pad) * static_cast<int>(sizeof(float));
 }
 
+/// Fragments along M that a warp has room for in a ring of two stages.
+constexpr int mma_fragments_in_two_stages(const MmaConfig& config)
+{
+    const int bytes =  // of a fragment of each warp
+        config.threads() / 32 * 16 * (config.warp_n() + mma_staging_pad) * static_cast<int>(sizeof(float));
+    int fragments = config.warp_m() / 16;
+    while (fragments * bytes > 2 * config.stage_bytes()) {
+        fragments /= 2;
+    }
+    return fragments;
+}
+
+/// Fragments along M that a warp stages for itself, where it does: all of them in the code for GPUs that have shared memory for
+/// more than two stages, 9.0 to 11.x. Then its accumulators are free when it finishes the first.
+template <class Config>
+inline constexpr int mma_own_fragments =
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
+    Config::config.warp_m() / 16;
+#else
+    mma_fragments_in_two_stages(Config::config);
+#endif
+
 constexpr bool is_valid(const MmaConfig& config)
 {
     return config.warp_m() % 16 == 0 && config.warp_n() % 16 == 0 && config.warp_m() <= 64 && config.warp_n() <= 64 &&
            config.tile_m * 8 % config.threads() == 0 && config.tile_n * 8 % config.threads() == 0 &&
-           mma_staging_bytes(config) <= config.stage_bytes();
+           mma_staging_bytes(config) <= config.stage_bytes() && mma_fragments_in_two_stages(config) > 0;
 }
 
 // A configuration has a name, a type, since tuning files and kernels' symbols show it.

@@ -20,6 +20,12 @@ class MmaEpilogue {
     static constexpr int rows = config.warp_m() / 16;    // fragments of a warp along M
     static constexpr int columns = config.warp_n() / 8;  // along N
     static constexpr int pitch = config.tile_n + mma_staging_pad;
+    // What a warp stages for itself: fragments along M at a time, floats from row to row, and floats of all.
+    static constexpr int own_fragments = mma_own_fragments<Config>;
+    static constexpr int own_pitch = config.warp_n() + mma_staging_pad;
+    static constexpr int own_floats = 16 * own_fragments * own_pitch;
+    static constexpr int own_bytes = config.threads() / 32 * own_floats * static_cast<int>(sizeof(float));
+    static constexpr std::uint32_t own_stages = (own_bytes + config.stage_bytes() - 1) / config.stage_bytes();
 
 public:
     using Accumulators = FragmentC<float, 16, 8>[rows][columns];
@@ -67,13 +73,13 @@ public:
         return true;
     }
 
-    /// Finishes the tile and writes it. The accumulators pass through shared memory, as many rows at a time as there is room
-    /// for: then a warp has rows of D as long as the tile, and one copy of the code serves all, although registers have no
-    /// index.
+    /// Finishes the tile and writes it. The accumulators pass through shared memory: then a thread has neighbours of a row, and
+    /// one copy of the code serves all, although registers have no index.
     __device__ __forceinline__ void store(const Accumulators& accumulators, const TilePosition& tile, int warp_m,
                                           int warp_n) const
     {
-        if (arguments_.in_vectors) {
+        // A GPU with less shared memory may run code that was compiled for one with more.
+        if (arguments_.in_vectors && (own_stages <= 2 || arguments_.stages >= own_stages)) {
             store_vectors(accumulators, tile, warp_m, warp_n);
         } else {
             store_any(accumulators, tile, warp_m, warp_n);
@@ -85,8 +91,8 @@ private:
     /// accesses of neighbouring quads nor those of every second one have bank conflicts.
     __device__ __forceinline__ static constexpr int place_of(int column) { return column ^ (column / 32 % 2 * 4); }
 
-    /// Writes the fragments along M of each warp that have their turn, from `done` on, to the staging memory, when all threads
-    /// have read what was there.
+    /// Writes the fragments along M of each warp that have their turn, from `done` on, to the CTA's staging memory, when all
+    /// threads have read what was there.
     __device__ __forceinline__ void stage(const Accumulators& accumulators, int done, int warp_m, int warp_n) const
     {
         const auto fragments = static_cast<int>(arguments_.staged_fragments);
@@ -119,8 +125,8 @@ private:
         return (staged >> shift) * config.warp_m() + 16 * done + (staged & ((1 << shift) - 1));
     }
 
-    /// Finishes and stores what is staged, four columns of a row at a time: of pairs that are side by side, two gates and
-    /// their ups.
+    /// Stages, finishes and stores the tile, as many rows of each warp at a time as there is room for, and four columns of a row:
+    /// of pairs that are side by side, two gates and their ups.
     __device__ __forceinline__ void store_any(const Accumulators& accumulators, const TilePosition& tile, int warp_m,
                                               int warp_n) const
     {
@@ -158,30 +164,89 @@ private:
         }
     }
 
-    /// Finishes and stores what is staged, if MmaArguments::in_vectors: eight columns of a row, of several rows at a time, so
-    /// that their accesses do not wait for each other. The rows of C come while the group before is finished.
+    /// Where an element that a warp stages for itself is, in floats. As for `place_of`, quads are exchanged in pairs, here of every
+    /// second row, too: eight threads that read 32 bytes each may have several rows.
+    __device__ __forceinline__ static constexpr int own_place(int row, int column)
+    {
+        return row * own_pitch + (column ^ (column / 32 + row) % 2 * 4);
+    }
+
+    /// Writes `own_fragments` fragments along M, from `done` on, to the warp's own staging memory.
+    __device__ __forceinline__ static void stage_own(const Accumulators& accumulators, int done, float* own)
+    {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const int row = lane / 4;
+        const int column = lane % 4 * 2;
+        float* const even = own + own_place(row, column);
+        float* const odd = own + own_place(row, column + 32) - 32;
+#pragma unroll
+        for (int i = 0; i < rows; ++i) {
+            if (i / own_fragments * own_fragments == done) {
+#pragma unroll
+                for (int j = 0; j < columns; ++j) {
+                    const auto& sum = accumulators[i][j];
+                    float* const place = (j / 4 % 2 == 0 ? even : odd) + i % own_fragments * 16 * own_pitch;
+                    *reinterpret_cast<float2*>(place + j * 8) = make_float2(sum[0], sum[1]);
+                    *reinterpret_cast<float2*>(place + 8 * own_pitch + j * 8) = make_float2(sum[2], sum[3]);
+                }
+            }
+        }
+        __syncwarp();
+    }
+
+    /// Stages, finishes and stores the tile, if MmaArguments::in_vectors: a warp its own part, and a thread eight columns of
+    /// several rows at a time, so that their accesses do not wait for each other. The next sums and rows of C come meanwhile.
     __device__ __forceinline__ void store_vectors(const Accumulators& accumulators, const TilePosition& tile,
                                                   int warp_m, int warp_n) const
     {
-        constexpr int groups = config.tile_n / 8;
-        constexpr int rows_at_once = threads / groups;
-        constexpr int fewest = 16 * config.warps_m / rows_at_once;  // of staged rows per thread
-        constexpr int at_once = fewest < 4 ? fewest : 4;
-        static_assert(threads % groups == 0 && 16 % rows_at_once == 0);
+        constexpr int threads_of_row = config.warp_n() / 8;
+        constexpr int rows_at_once = 32 / threads_of_row;
+        constexpr int at_once = 16 / rows_at_once;  // a fragment along M has its turn
+        static_assert(16 % rows_at_once == 0 && rows_at_once % 2 == 0);
+        // Else the accumulators need the registers.
+        constexpr bool reads_ahead = own_fragments == rows;
         const GemmArguments& gemm = arguments_.gemm;
-        const auto thread = static_cast<int>(threadIdx.x);
-        const QuadPair quads(gemm, thread % groups);
-        const std::int64_t row = static_cast<std::int64_t>(tile.row) * config.tile_m + thread / groups;
-        const std::int64_t column = static_cast<std::int64_t>(tile.column) * config.tile_n + quads.first;
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const QuadPair quads(gemm, lane % threads_of_row);
+        const int own_row = lane / threads_of_row;
+        const std::int64_t row =
+            static_cast<std::int64_t>(tile.row) * config.tile_m + warp_m * config.warp_m() + own_row;
+        const std::int64_t column =
+            static_cast<std::int64_t>(tile.column) * config.tile_n + warp_n * config.warp_n() + quads.first;
         const bool has_first = column < gemm.n;
         const bool has_second = column + quads.distance < gemm.n;
-        const float* const get_first = staging_ + thread / groups * pitch + place_of(quads.first);
-        const float* const get_second = staging_ + thread / groups * pitch + place_of(quads.first + quads.distance);
+        float* const own = staging_ + static_cast<int>(threadIdx.x) / 32 * own_floats;
+        const float* const get_first = own + own_place(own_row, quads.first);
+        const float* const get_second = own + own_place(own_row, quads.first + quads.distance);
         const VectorRows c_rows(gemm.c.data, gemm.c_type,
                                 tile.batch * gemm.c.batch_stride + row * gemm.c.row_stride + column, gemm.c.row_stride);
         const VectorRows d_rows(gemm.d, gemm.d_type,
                                 tile.batch * gemm.d_batch_stride + row * gemm.d_row_stride + column, gemm.d_row_stride);
         const float alpha = Epilogue::scaled_alpha(gemm);
+        // Rows of D from the thread's first on; without columns, none.
+        const auto left =
+            has_first ? static_cast<int>(min(gemm.m - row, static_cast<std::int64_t>(config.warp_m()))) : 0;
+        RawVector c[at_once];
+        const auto load_c = [&](int fragment) {
+#pragma unroll
+            for (int i = 0; i < at_once; ++i) {
+                const int at = 16 * fragment + i * rows_at_once;
+                if (at < left) {
+                    c[i].load(c_rows.at(at), gemm.c_type, quads, has_second);
+                }
+            }
+        };
+        float4 sums[2 * at_once];
+        const auto load_sums = [&](int staged) {
+#pragma unroll
+            for (int i = 0; i < 2 * at_once; ++i) {
+                const float* const from = i % 2 == 0 ? get_first : get_second;
+                sums[i] = *reinterpret_cast<const float4*>(from + (16 * staged + i / 2 * rows_at_once) * own_pitch);
+            }
+        };
+        if (gemm.beta != 0.0F) {
+            load_c(0);
+        }
         float bias[8];
         if (gemm.bias_axis != BiasAxis::none && has_first) {
             const VectorRows rows_of_bias(gemm.bias, gemm.bias_type, column, 0);
@@ -189,38 +254,31 @@ private:
             raw.load(rows_of_bias.at(0), gemm.bias_type, quads, has_second);
             raw.unpack(gemm.bias_type, quads, bias);
         }
-        const auto fragments = static_cast<int>(arguments_.staged_fragments);
-        const int end = 16 * config.warps_m * fragments;
-        // Rows of D from the thread's first on; without columns, none.
-        const auto left = has_first ? static_cast<int>(min(gemm.m - row, static_cast<std::int64_t>(config.tile_m))) : 0;
-        RawVector c[at_once];
-        const auto load_c = [&](int done, int staged) {
-#pragma unroll
-            for (int i = 0; i < at_once; ++i) {
-                const int at = row_of(staged + i * rows_at_once, done, fragments);
-                if (at < left) {
-                    c[i].load(c_rows.at(at), gemm.c_type, quads, has_second);
+        __syncthreads();  // all have read the last stage
+#pragma unroll 1
+        for (int done = 0; done < rows; done += own_fragments) {
+            if (own_fragments < rows) {
+                __syncwarp();  // the warp has read what was there
+            }
+            stage_own(accumulators, done, own);
+            if constexpr (reads_ahead) {
+                load_sums(0);
+            }
+#pragma unroll 1
+            for (int staged = 0; staged < own_fragments; ++staged) {
+                if constexpr (!reads_ahead) {
+                    load_sums(staged);
                 }
-            }
-        };
-#pragma unroll 1
-        for (int done = 0; done < rows; done += fragments) {
-            if (gemm.beta != 0.0F) {
-                load_c(done, 0);
-            }
-            stage(accumulators, done, warp_m, warp_n);
-#pragma unroll 1
-            for (int staged = 0; staged < end; staged += at_once * rows_at_once) {
-                float values[at_once * 8];
+                float values[8 * at_once];
 #pragma unroll
-                for (int i = 0; i < at_once * 2; ++i) {
-                    const float* const from =
-                        (i % 2 == 0 ? get_first : get_second) + (staged + i / 2 * rows_at_once) * pitch;
-                    const float4 four = *reinterpret_cast<const float4*>(from);
-                    values[4 * i] = detail::scaled(four.x, alpha);
-                    values[4 * i + 1] = detail::scaled(four.y, alpha);
-                    values[4 * i + 2] = detail::scaled(four.z, alpha);
-                    values[4 * i + 3] = detail::scaled(four.w, alpha);
+                for (int i = 0; i < 2 * at_once; ++i) {
+                    values[4 * i] = detail::scaled(sums[i].x, alpha);
+                    values[4 * i + 1] = detail::scaled(sums[i].y, alpha);
+                    values[4 * i + 2] = detail::scaled(sums[i].z, alpha);
+                    values[4 * i + 3] = detail::scaled(sums[i].w, alpha);
+                }
+                if (reads_ahead && staged + 1 < own_fragments) {
+                    load_sums(staged + 1);
                 }
                 detail::prepare_activation(
                     values, gemm, [](auto&& /*use*/) {},
@@ -231,9 +289,7 @@ private:
                             c[i].unpack(gemm.c_type, quads, of_row);
                             use(of_row, 8 * i);
                         }
-                        if (staged + at_once * rows_at_once < end) {
-                            load_c(done, staged + at_once * rows_at_once);
-                        }
+                        load_c(done + staged + 1);  // none behind the last
                     },
                     [&](auto&& use) {
 #pragma unroll
@@ -244,7 +300,7 @@ private:
                 detail::activate(values, gemm.activation);
 #pragma unroll
                 for (int i = 0; i < at_once; ++i) {
-                    const int at = row_of(staged + i * rows_at_once, done, fragments);
+                    const int at = 16 * (done + staged) + i * rows_at_once;
                     if (at < left) {
                         store_row(values + 8 * i, d_rows.at(at), quads, has_second);
                     }
@@ -253,15 +309,15 @@ private:
         }
     }
 
-    /// The two groups of four columns that a thread stores: neighbours if D has 16 bits, so that it stores 16 bytes, or half a
-    /// tile apart.
+    /// The two groups of four columns that a thread stores: neighbours if D has 16 bits, so that it stores 16 bytes, or half of
+    /// its warp's columns apart.
     struct QuadPair {
         int first;
         int distance;
 
         __device__ QuadPair(const GemmArguments& gemm, int group)
             : first(gemm.d_type == ElementType::f32 ? 4 * group : 8 * group),
-              distance(gemm.d_type == ElementType::f32 ? config.tile_n / 2 : 4)
+              distance(gemm.d_type == ElementType::f32 ? config.warp_n() / 2 : 4)
         {}
         __device__ bool are_neighbours() const { return distance == 4; }
     };
