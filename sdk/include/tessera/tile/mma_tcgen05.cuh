@@ -113,7 +113,7 @@ __device__ __forceinline__ void issue_product(const Sums<Machine, M, N>& sums, c
     using LayoutB = SharedLayout<layout_b.major, layout_b.swizzle, layout_b.rows, layout_b.k, layout_b.element_bytes>;
     constexpr MmaInstruction<Product::spec> instruction{};
     const auto& state = sums.state();
-    const std::uint32_t first = first_column(state, sums.slot());
+    const std::uint32_t first = first_column<columns_of_slot(M, N)>(state, sums.slot());
     const auto tile_a = tcgen05_descriptor<LayoutA>(a.address());
     const auto tile_b = tcgen05_descriptor<LayoutB>(b.address());
     if (elect_one()) {
@@ -154,8 +154,8 @@ __device__ __forceinline__ void issue_product_of_slot(const Sums<Machine, M, N>&
     using LayoutB = SharedLayout<layout_b.major, layout_b.swizzle, layout_b.rows, layout_b.k, layout_b.element_bytes>;
     constexpr MmaInstruction<Product::spec> instruction{};
     const auto& state = sums.state();
-    const std::uint32_t first = first_column(state, sums.slot());
-    const std::uint32_t first_of_a = first_column(state, slot);
+    const std::uint32_t first = first_column<columns_of_slot(M, N)>(state, sums.slot());
+    const std::uint32_t first_of_a = first_column<columns_of_slot(M, K / 2)>(state, slot);
     const auto tile_b = tcgen05_descriptor<LayoutB>(b.address());
     if (elect_one()) {
 #pragma unroll
@@ -190,8 +190,7 @@ TESSERA_TILE void multiply_tcgen05(Sums<Machine, M, N>& sums, const Tile<T, M, K
     if constexpr (plans || (Machine::ctas == 1 && RegisterProduct<Machine, 1, M, N, K, T, B>::exists)) {
         if constexpr (Machine::role != Role::load) {
             auto& state = sums.state();
-            const int slot = take_slot<Machine>(state);
-            note_slots<Machine>(state, M, K / 2);
+            const int slot = take_slot<Machine>(state, columns_of_slot(M, K / 2));
             await_free_slot<Machine>(state, slot);
             write_slot<Machine>(state, slot, [&](std::uint32_t address) {
                 if constexpr (Machine::computes) {

@@ -84,16 +84,25 @@ __device__ __forceinline__ PhaseParity parity_before(std::uint32_t bits, int slo
     return static_cast<PhaseParity>((bits >> slot & 1U) ^ 1U);
 }
 
-/// The first column of a slot, from the allocation's on.
-template <CtaGroup Group>
+/// The columns that a tile has in tensor memory: its own, for each 128 rows.
+TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t columns_of_slot(int rows, int columns)
+{
+    return static_cast<std::uint32_t>(largest(rows / 128, 1) * columns);
+}
+
+/// The first column of a slot that was taken for as many columns, from the allocation's on.
+template <std::uint32_t Columns, CtaGroup Group>
 __device__ __forceinline__ std::uint32_t first_column(const Tcgen05State<Group>& state, int slot)
 {
-    return static_cast<std::uint32_t>(slot) * state.slot_columns;
+    const std::uint32_t first = static_cast<std::uint32_t>(slot) * state.slot_columns;
+    __builtin_assume(first <= tensor_memory_columns - Columns);  // the launch divides them so, and `take_slot` checks
+    return first;
 }
 template <CtaGroup Group>
 __device__ __forceinline__ std::uint32_t slot_address(const Tcgen05State<Group>& state, int slot)
 {
-    return state.memory->template columns_from<32>(first_column(state, slot)).address();
+    constexpr std::uint32_t least = 32;
+    return state.memory->template columns_from<least>(first_column<least>(state, slot)).address();
 }
 
 /// Commits what the elected thread has issued to a barrier; a pair's to those of both CTAs. Called by the whole warp.
@@ -182,14 +191,16 @@ TESSERA_TILE void write_slot(StateOf<Machine>& state, int slot, [[maybe_unused]]
     state.written ^= 1U << slot;
 }
 
-/// Takes a slot that has no sums, in turn, so that the sums of the next work tile are added up while the last ones are stored.
+/// Takes a slot that has no tile, in turn, so that the sums of the next work tile are added up while the last ones are stored.
+/// @param columns  that the tile has in tensor memory
 template <class Machine>
-TESSERA_TILE int take_slot(StateOf<Machine>& state)
+TESSERA_TILE int take_slot(StateOf<Machine>& state, std::uint32_t columns)
 {
 #ifdef __CUDA_ARCH__
     const std::uint32_t unused = ~state.live & ((1U << state.slots) - 1U);
     const std::uint32_t later = unused & (~0U << state.next_slot);
-    tessera::detail::trap_unless(unused != 0);  // a branch that the plan did not see takes more slots
+    // A branch that the plan did not see may take more slots, or wider ones.
+    tessera::detail::trap_unless(unused != 0 && columns <= state.slot_columns);
     const int slot = __ffs(static_cast<int>(later != 0 ? later : unused)) - 1;
 #else
     int slot = 0;
@@ -199,24 +210,16 @@ TESSERA_TILE int take_slot(StateOf<Machine>& state)
 #endif
     state.next_slot = slot + 1 == state.slots ? 0 : slot + 1;
     state.live |= 1U << slot;
+#ifndef __CUDA_ARCH__
+    constexpr std::uint32_t unit = 32;
+    note_tile_in_tensor_memory((columns + unit - 1) / unit * unit, __builtin_popcount(state.live));
+#endif
     if ((state.pending >> slot & 1U) != 0) {
         state.pending ^= 1U << slot;
         await_sums<Machine>(state, slot);
         free_sums<Machine>(state, slot);
     }
     return slot;
-}
-
-/// Notes how many slots are in use, and the columns that the sums of a (rows, columns) tile take.
-template <class Machine>
-TESSERA_TILE void note_slots([[maybe_unused]] const StateOf<Machine>& state, [[maybe_unused]] int rows,
-                             [[maybe_unused]] int columns)
-{
-#ifndef __CUDA_ARCH__
-    constexpr int unit = 32;
-    note_tile_in_tensor_memory(static_cast<std::uint32_t>((largest(rows / 128, 1) * columns + unit - 1) / unit * unit),
-                               __builtin_popcount(state.live));
-#endif
 }
 
 /// Gives up a slot.

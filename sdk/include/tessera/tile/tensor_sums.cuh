@@ -76,8 +76,7 @@ public:
             require_sums();
             auto& state = this->state();
             if (slot_ == no_slot) {
-                slot_ = detail::take_slot<Machine>(state);
-                detail::note_slots<Machine>(state, Rows, Columns);
+                slot_ = detail::take_slot<Machine>(state, detail::columns_of_slot(Rows, Columns));
             }
             if (in_registers_ || !in_memory_) {  // not since the last product
                 detail::await_free_slot<Machine>(state, slot_);
