@@ -93,8 +93,11 @@ tessera_status tessera_compute_capability(int device, int* capability);
 
 /** Blocks until all work enqueued on `stream` so far is done. */
 tessera_status tessera_synchronize(tessera_stream stream);
-/** Makes later work of `stream` start after everything enqueued on `other` so far. Does not block the host. */
-tessera_status tessera_stream_wait(tessera_stream stream, tessera_stream other);
+/**
+ * Makes later work of `stream` start after everything enqueued on `other` so far. Does not block the host.
+ * @param device  ordinal of the device of a default stream among them; -1: the current one
+ */
+tessera_status tessera_stream_wait(int device, tessera_stream stream, tessera_stream other);
 /** Stores 1 if `stream` is being captured into a graph, else 0. */
 tessera_status tessera_is_capturing(tessera_stream stream, int* capturing);
 
@@ -103,11 +106,11 @@ typedef struct tessera_buffer tessera_buffer;
 
 /**
  * Allocates `bytes` of device memory, ordered on `stream`, its home stream, which must outlive the buffer. Does not wait.
- * @param stream  a stream of the wanted device; NULL for the current device
+ * @param device  ordinal of the device, which must be the stream's; -1: the stream's, for a default stream the current one
  * @param bytes   0 or more
  * @param buffer  receives the handle
  */
-tessera_status tessera_buffer_create(tessera_stream stream, size_t bytes, tessera_buffer** buffer);
+tessera_status tessera_buffer_create(int device, tessera_stream stream, size_t bytes, tessera_buffer** buffer);
 /** Frees the memory after all work on its home stream. Does not wait. NULL is allowed. */
 void tessera_buffer_destroy(tessera_buffer* buffer);
 /** Returns the address of the memory, a multiple of 256; NULL for a buffer of 0 bytes. */
@@ -125,7 +128,7 @@ tessera_status tessera_buffer_copy(tessera_stream stream, tessera_buffer* target
                                    const tessera_buffer* source, size_t source_offset, size_t bytes);
 /**
  * Orders the buffer's free, and later work of its home stream, after everything enqueued on `stream` so far. Call it after
- * the last use on a stream other than the home stream.
+ * the last use on a stream other than the home stream. A default stream is that of the buffer's device.
  */
 tessera_status tessera_buffer_used_on(const tessera_buffer* buffer, tessera_stream stream);
 

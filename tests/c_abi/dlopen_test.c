@@ -42,7 +42,7 @@ static void use(const char* path)
         find(library, functions[i], &found, sizeof found);
     }
     int (*device_count)(void) = NULL;
-    tessera_status (*create)(tessera_stream, size_t, tessera_buffer**) = NULL;
+    tessera_status (*create)(int, tessera_stream, size_t, tessera_buffer**) = NULL;
     tessera_status (*upload)(tessera_buffer*, size_t, const void*, size_t) = NULL;
     tessera_status (*download)(const tessera_buffer*, size_t, void*, size_t) = NULL;
     void* (*data)(const tessera_buffer*) = NULL;
@@ -68,7 +68,7 @@ static void use(const char* path)
     tessera_buffer* buffers[3];
     tessera_matrix views[3];
     for (int i = 0; i < 3; ++i) {
-        CHECK(create(NULL, bytes, &buffers[i]) == TESSERA_SUCCESS);
+        CHECK(create(-1, NULL, bytes, &buffers[i]) == TESSERA_SUCCESS);
         CHECK(upload(buffers[i], 0, two_by_two[i], bytes) == TESSERA_SUCCESS);
         views[i] = row_major(data(buffers[i]), TESSERA_F32, 2, 2, 2);
     }

@@ -30,7 +30,7 @@ static tessera_buffer* floats(int64_t count, int64_t salt)
         host[i] = element(i, salt);
     }
     tessera_buffer* buffer = NULL;
-    CHECK(tessera_buffer_create(NULL, bytes, &buffer) == TESSERA_SUCCESS);
+    CHECK(tessera_buffer_create(-1, NULL, bytes, &buffer) == TESSERA_SUCCESS);
     CHECK(tessera_buffer_upload(buffer, 0, host, bytes) == TESSERA_SUCCESS);
     free(host);
     return buffer;
@@ -94,14 +94,15 @@ static void memory(void)
     CHECK_FAILS(tessera_buffer_copy(NULL, other, 0, one, 60, 8), TESSERA_OUT_OF_RANGE, "8 elements from element 60");
     CHECK_FAILS(tessera_buffer_upload(NULL, 0, back, 4), TESSERA_INVALID_ARGUMENT, "buffer is NULL");
     tessera_buffer* none = NULL;
-    CHECK(tessera_buffer_create(NULL, 0, &none) == TESSERA_SUCCESS && tessera_buffer_size(none) == 0);
+    CHECK_FAILS(tessera_buffer_create(1000, NULL, 16, &none), TESSERA_OUT_OF_RANGE, "1000");
+    CHECK(tessera_buffer_create(-1, NULL, 0, &none) == TESSERA_SUCCESS && tessera_buffer_size(none) == 0);
     tessera_buffer_destroy(none);
     tessera_buffer_destroy(one);
     tessera_buffer_destroy(other);
     tessera_buffer_destroy(NULL);
     int capturing = 1;
     CHECK(tessera_is_capturing(NULL, &capturing) == TESSERA_SUCCESS && capturing == 0);
-    CHECK(tessera_stream_wait(NULL, NULL) == TESSERA_SUCCESS);
+    CHECK(tessera_stream_wait(-1, NULL, NULL) == TESSERA_SUCCESS);
     CHECK(tessera_synchronize(NULL) == TESSERA_SUCCESS);
 }
 
@@ -143,7 +144,7 @@ static void whole_epilogue(void)
     for (int way = 0; way < 3; ++way) { /* directly, with a plan, with a workspace of the caller's */
         const size_t bytes = tessera_plan_workspace_bytes(plan);
         tessera_buffer* workspace = NULL;
-        CHECK(tessera_buffer_create(NULL, bytes, &workspace) == TESSERA_SUCCESS);
+        CHECK(tessera_buffer_create(-1, NULL, bytes, &workspace) == TESSERA_SUCCESS);
         const tessera_options options = {.size = sizeof options,
                                          .workspace_owner = TESSERA_WORKSPACE_OF_CALLER,
                                          .workspace = tessera_buffer_data(workspace),
@@ -205,9 +206,9 @@ static void gated_bf16(void)
     tessera_buffer* device_a = NULL;
     tessera_buffer* device_b = NULL;
     tessera_buffer* device_d = NULL;
-    CHECK(tessera_buffer_create(NULL, sizeof a, &device_a) == TESSERA_SUCCESS);
-    CHECK(tessera_buffer_create(NULL, sizeof b, &device_b) == TESSERA_SUCCESS);
-    CHECK(tessera_buffer_create(NULL, sizeof d, &device_d) == TESSERA_SUCCESS);
+    CHECK(tessera_buffer_create(-1, NULL, sizeof a, &device_a) == TESSERA_SUCCESS);
+    CHECK(tessera_buffer_create(-1, NULL, sizeof b, &device_b) == TESSERA_SUCCESS);
+    CHECK(tessera_buffer_create(-1, NULL, sizeof d, &device_d) == TESSERA_SUCCESS);
     CHECK(tessera_buffer_upload(device_a, 0, a, sizeof a) == TESSERA_SUCCESS);
     CHECK(tessera_buffer_upload(device_b, 0, b, sizeof b) == TESSERA_SUCCESS);
     const tessera_matrix view_a = tessera_row_major(tessera_buffer_data(device_a), TESSERA_BF16, m, k, k);
@@ -313,7 +314,7 @@ static void mistakes(void)
 static void* wrapped_allocation(void* context, size_t bytes, size_t alignment, tessera_stream stream)
 {
     tessera_buffer** const owner = context;
-    return alignment <= 256 && tessera_buffer_create(stream, bytes, owner) == TESSERA_SUCCESS
+    return alignment <= 256 && tessera_buffer_create(-1, stream, bytes, owner) == TESSERA_SUCCESS
                ? tessera_buffer_data(*owner)
                : NULL;
 }
@@ -339,8 +340,8 @@ static void workspace_allocator(void)
     const size_t bytes = tessera_plan_workspace_bytes(plan);
     tessera_buffer* a = NULL;
     tessera_buffer* d = NULL;
-    CHECK(tessera_buffer_create(NULL, (size_t)2 * 128 * 8192, &a) == TESSERA_SUCCESS);
-    CHECK(tessera_buffer_create(NULL, (size_t)2 * 128 * 128, &d) == TESSERA_SUCCESS);
+    CHECK(tessera_buffer_create(-1, NULL, (size_t)2 * 128 * 8192, &a) == TESSERA_SUCCESS);
+    CHECK(tessera_buffer_create(-1, NULL, (size_t)2 * 128 * 128, &d) == TESSERA_SUCCESS);
     void* const zeros = calloc(2, (size_t)128 * 8192);
     CHECK(tessera_buffer_upload(a, 0, zeros, (size_t)2 * 128 * 8192) == TESSERA_SUCCESS);
     free(zeros);

@@ -27,7 +27,7 @@ tessera_status use_everything() noexcept
     constexpr std::size_t bytes = 64 * sizeof(float);
     std::array<float, 64> host{};
     for (tessera_buffer*& buffer : buffers) {
-        note(tessera_buffer_create(nullptr, bytes, &buffer));
+        note(tessera_buffer_create(-1, nullptr, bytes, &buffer));
     }
     if (first == TESSERA_SUCCESS) {
         note(tessera_buffer_upload(buffers[0], 0, host.data(), bytes));
@@ -52,7 +52,7 @@ tessera_status use_everything() noexcept
         int number = 0;
         note(tessera_compute_capability(0, &number));
         note(tessera_is_capturing(nullptr, &number));
-        note(tessera_stream_wait(nullptr, nullptr));
+        note(tessera_stream_wait(-1, nullptr, nullptr));
         note(tessera_buffer_used_on(buffers[1], nullptr));
         note(tessera_synchronize(nullptr));
         note(tessera_buffer_download(buffers[2], 0, host.data(), bytes));
@@ -132,7 +132,7 @@ TEST_CASE_FIXTURE(CleanRuntime, "C ABI: what an allocator throws stays inside")
 {
     const auto launch = [] {
         tessera_buffer* buffer = nullptr;
-        REQUIRE(tessera_buffer_create(nullptr, 3U << 21U, &buffer) == TESSERA_SUCCESS);
+        REQUIRE(tessera_buffer_create(-1, nullptr, 3U << 21U, &buffer) == TESSERA_SUCCESS);
         auto* const data = static_cast<char*>(tessera_buffer_data(buffer));
         const tessera_matrix a = tessera_row_major(data, TESSERA_BF16, 128, 8192, 8192);
         const tessera_matrix b = tessera_row_major(data + (2U << 20U), TESSERA_BF16, 8192, 128, 128);

@@ -12,9 +12,9 @@ namespace nb = nanobind;
 
 namespace tessera::python {
 
-Memory::Memory(tessera_stream stream, std::size_t bytes) : stream_(stream)
+Memory::Memory(int device, tessera_stream stream, std::size_t bytes) : stream_(stream)
 {
-    check(tessera_buffer_create(stream, bytes, &buffer_), "tessera.empty");
+    check(tessera_buffer_create(device, stream, bytes, &buffer_), "tessera.empty");
 }
 
 Memory::~Memory()
@@ -30,7 +30,7 @@ void Memory::share_with(tessera_stream user)
     if (user == stream_) {
         return;
     }
-    check(tessera_stream_wait(user, stream_), "tessera.Array.__dlpack__");
+    check(tessera_stream_wait(device(), user, stream_), "tessera.Array.__dlpack__");
     if (std::find(users_.begin(), users_.end(), user) == users_.end()) {
         users_.push_back(user);
     }
@@ -45,7 +45,7 @@ std::int64_t Array::size() const
     return product;
 }
 
-Array make_array(const std::vector<std::int64_t>& shape, tessera_element_type type, tessera_stream stream)
+Array make_array(const std::vector<std::int64_t>& shape, tessera_element_type type, int device, tessera_stream stream)
 {
     Array array;
     array.type = type;
@@ -64,7 +64,7 @@ Array make_array(const std::vector<std::int64_t>& shape, tessera_element_type ty
         array.strides[i] = packed;
         packed *= std::max<std::int64_t>(shape[i], 1);
     }
-    array.memory = std::make_shared<Memory>(stream, static_cast<std::size_t>(array.size()) * size_of(type));
+    array.memory = std::make_shared<Memory>(device, stream, static_cast<std::size_t>(array.size()) * size_of(type));
     return array;
 }
 
@@ -129,7 +129,7 @@ Array copy_of(const Array& array)
 {
     Array copy = array;
     const std::size_t bytes = tessera_buffer_size(array.memory->buffer());
-    copy.memory = std::make_shared<Memory>(array.memory->stream(), bytes);
+    copy.memory = std::make_shared<Memory>(array.memory->device(), array.memory->stream(), bytes);
     check(tessera_buffer_copy(array.memory->stream(), copy.memory->buffer(), 0, array.memory->buffer(), 0, bytes),
           "tessera.Array.copy");
     return copy;
@@ -232,9 +232,9 @@ Array transposed(const Array& array)
     return result;
 }
 
-Array empty(const std::vector<std::int64_t>& shape, nb::handle dtype, nb::handle stream)
+Array empty(const std::vector<std::int64_t>& shape, nb::handle dtype, nb::handle stream, nb::handle device)
 {
-    return make_array(shape, element_type_of(dtype), stream_of(stream));
+    return make_array(shape, element_type_of(dtype), device.is_none() ? -1 : nb::cast<int>(device), stream_of(stream));
 }
 
 std::vector<std::int64_t> shape_of(nb::handle shape)
@@ -303,11 +303,14 @@ void define_array(nb::module_& module)
         .def("_download", &download);
     module.def(
         "empty",
-        [](nb::handle shape, nb::handle dtype, nb::handle stream) { return empty(shape_of(shape), dtype, stream); },
+        [](nb::handle shape, nb::handle dtype, nb::handle stream, nb::handle device) {
+            return empty(shape_of(shape), dtype, stream, device);
+        },
         nb::arg("shape"), nb::arg("dtype") = "f32", nb::kw_only(), nb::arg("stream") = nb::none(),
-        "empty(shape, dtype=\"f32\", *, stream=None)\n\nAllocates an array without gaps. Its contents are "
-        "undefined.\n\n"
-        "`stream` is the stream that it is used on, the legacy default stream if it is left out.");
+        nb::arg("device") = nb::none(), nb::sig("def empty(shape, dtype='f32', *, stream=None, device=None)"),
+        "Allocates an array without gaps. Its contents are undefined.\n\n"
+        "stream  the stream that it is used on, the legacy default stream if it is left out\n"
+        "device  CUDA's number of the device; left out: the stream's, for a default stream the current device");
 }
 
 }  // namespace tessera::python

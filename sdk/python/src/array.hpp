@@ -17,7 +17,8 @@ namespace tessera::python {
 /// Device memory, and the streams of others that may still use it when it is freed.
 class Memory {
 public:
-    Memory(tessera_stream stream, std::size_t bytes);
+    /// @param device  ordinal, or -1 for the stream's
+    Memory(int device, tessera_stream stream, std::size_t bytes);
     ~Memory();
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
@@ -47,7 +48,7 @@ struct Array {
 };
 
 /// Allocates an array without gaps, contents undefined.
-Array make_array(const std::vector<std::int64_t>& shape, tessera_element_type type, tessera_stream stream);
+Array make_array(const std::vector<std::int64_t>& shape, tessera_element_type type, int device, tessera_stream stream);
 
 void define_array(nanobind::module_& module);
 

@@ -151,7 +151,7 @@ void Reader::decide_stream(int device)
 void Reader::wait_for(tessera_stream other)
 {
     if (other != stream_) {
-        check(tessera_stream_wait(stream_, other), "tessera");
+        check(tessera_stream_wait(device_, stream_, other), "tessera");
     }
 }
 
@@ -333,7 +333,7 @@ void Reader::read_interface(Operand& operand, nb::handle object)
 void Reader::finish()
 {
     for (std::size_t i = 0; i < other_count_; ++i) {
-        check(tessera_stream_wait(others_[i], stream_), "tessera");
+        check(tessera_stream_wait(device_, others_[i], stream_), "tessera");
     }
 }
 

@@ -487,7 +487,7 @@ void Product::make_output(void** data)
         managed_ = allocate_by(*source.api, out_type_, operand_a_.device, shape_.size(), shape_.data());
         *data = static_cast<char*>(managed_->tensor.data) + managed_->tensor.byte_offset;
     } else {
-        array_ = make_array(shape_, out_type_, reader_.stream());
+        array_ = make_array(shape_, out_type_, operand_a_.device, reader_.stream());
         *data = array_.data();
         d_.device = array_.memory->device();
     }

@@ -75,7 +75,7 @@ void* allocate_block(void* context, std::size_t bytes, std::size_t alignment, te
     const auto own =
         static_cast<tessera_stream>(api.current_stream(dlpack::cuda, device, &current) == 0 ? current : nullptr);
     if (reinterpret_cast<std::uintptr_t>(data) % alignment != 0 ||
-        (own != stream && tessera_stream_wait(stream, own) != TESSERA_SUCCESS)) {
+        (own != stream && tessera_stream_wait(device, stream, own) != TESSERA_SUCCESS)) {
         memory->deleter(memory);
         return nullptr;
     }
@@ -84,7 +84,7 @@ void* allocate_block(void* context, std::size_t bytes, std::size_t alignment, te
     return data;
 }
 
-void free_block(void* /*context*/, void* data, std::size_t /*bytes*/, std::size_t /*alignment*/, tessera_stream stream)
+void free_block(void* context, void* data, std::size_t /*bytes*/, std::size_t /*alignment*/, tessera_stream stream)
 {
     Blocks& blocks = Blocks::get();
     Blocks::Block block{};
@@ -95,7 +95,7 @@ void free_block(void* /*context*/, void* data, std::size_t /*bytes*/, std::size_
         blocks.all.erase(found);
     }
     if (block.allocated_on != stream) {
-        tessera_stream_wait(block.allocated_on,
+        tessera_stream_wait(device_of(context), block.allocated_on,
                             stream);  // a failure has no one to be told to; the memory is freed in any case
     }
     block.memory->deleter(block.memory);

@@ -7,13 +7,14 @@ _NATIVE = {"float32": "f32", "float16": "f16"}
 _HAVE_BITS = {"bfloat16": "bf16", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2"}  # of ml_dtypes
 
 
-def asarray(values, dtype=None, *, stream=None):
+def asarray(values, dtype=None, *, stream=None, device=None):
     """Copies values of the host to a new Array on the device, without gaps. Blocks.
 
     values  what numpy.asarray takes
     dtype   "f32", "f16", "bf16", "f8e4m3" or "f8e5m2", or such a type of numpy, torch or ml_dtypes; the values are rounded to it,
             to nearest. Left out: the type of the values, which must be one of these
     stream  the stream that the array is used on, the legacy default stream if it is left out
+    device  CUDA's number of the device; left out: the stream's, for a default stream the current device
     """
     import numpy
 
@@ -35,7 +36,7 @@ def asarray(values, dtype=None, *, stream=None):
     else:
         contents = numpy.empty(host.shape, "uint16" if wanted == "bf16" else "uint8")
         _core._round(numpy.ascontiguousarray(host, dtype="float32"), contents, wanted)
-    array = _core.empty(host.shape, wanted, stream=stream)
+    array = _core.empty(host.shape, wanted, stream=stream, device=device)
     if contents.size:
         array._upload(contents.view("uint8") if contents.ndim else contents.reshape(1).view("uint8"))
     return array

@@ -19,7 +19,20 @@ using tessera::StreamRef;
 using tessera::c::guarded;
 using tessera::c::require_pointer;
 
-StreamRef stream_of(tessera_stream stream) { return {stream}; }
+/// A default stream is that of `device`, or of the current device if that is negative. Others must be of `device`.
+StreamRef stream_on(int device, tessera_stream stream)
+{
+    const bool is_default = stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+    if (device < 0 || !is_default) {
+        const StreamRef known(stream);
+        if (device >= 0 && known.device() != device) {
+            tessera::c::refuse("the device of the stream, or -1", "the stream is of device {}, not of device {}",
+                               known.device(), device);
+        }
+        return known;
+    }
+    return {tessera::detail::known_device, stream, tessera::Device(device).ordinal(), nullptr};
+}
 
 }  // namespace
 
@@ -38,12 +51,12 @@ tessera_status tessera_compute_capability(int device, int* capability)
 
 tessera_status tessera_synchronize(tessera_stream stream)
 {
-    return guarded("tessera_synchronize", [&] { stream_of(stream).synchronize(); });
+    return guarded("tessera_synchronize", [&] { StreamRef(stream).synchronize(); });
 }
 
-tessera_status tessera_stream_wait(tessera_stream stream, tessera_stream other)
+tessera_status tessera_stream_wait(int device, tessera_stream stream, tessera_stream other)
 {
-    return guarded("tessera_stream_wait", [&] { stream_of(stream).wait(stream_of(other)); });
+    return guarded("tessera_stream_wait", [&] { stream_on(device, stream).wait(stream_on(device, other)); });
 }
 
 tessera_status tessera_is_capturing(tessera_stream stream, int* capturing)
@@ -54,11 +67,11 @@ tessera_status tessera_is_capturing(tessera_stream stream, int* capturing)
     });
 }
 
-tessera_status tessera_buffer_create(tessera_stream stream, size_t bytes, tessera_buffer** buffer)
+tessera_status tessera_buffer_create(int device, tessera_stream stream, size_t bytes, tessera_buffer** buffer)
 {
     return guarded("tessera_buffer_create", [&] {
         require_pointer(buffer, "buffer");
-        *buffer = new tessera_buffer{tessera::DeviceBuffer<std::byte>(stream_of(stream), bytes)};
+        *buffer = new tessera_buffer{tessera::DeviceBuffer<std::byte>(stream_on(device, stream), bytes)};
     });
 }
 
@@ -95,8 +108,8 @@ tessera_status tessera_buffer_copy(tessera_stream stream, tessera_buffer* target
     return guarded("tessera_buffer_copy", [&] {
         require_pointer(target, "target");
         require_pointer(source, "source");
-        target->memory.copy_from_async(stream_of(stream), source->memory.span().subspan(source_offset, bytes),
-                                       target_offset);
+        target->memory.copy_from_async(stream_on(target->memory.device(), stream),
+                                       source->memory.span().subspan(source_offset, bytes), target_offset);
     });
 }
 
@@ -104,6 +117,6 @@ tessera_status tessera_buffer_used_on(const tessera_buffer* buffer, tessera_stre
 {
     return guarded("tessera_buffer_used_on", [&] {
         require_pointer(buffer, "buffer");
-        buffer->memory.used_on(stream_of(stream));
+        buffer->memory.used_on(stream_on(buffer->memory.device(), stream));
     });
 }
