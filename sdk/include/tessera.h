@@ -429,7 +429,7 @@ size_t tessera_kernel_member_count(const tessera_kernel* kernel);
 tessera_status tessera_kernel_member(const tessera_kernel* kernel, size_t index, tessera_member* member);
 /**
  * Enqueues the program on `stream`, with one argument for each member, in their order. Asynchronous; can be captured into a
- * graph.
+ * graph. A default stream is that of the kernel's device.
  */
 tessera_status tessera_kernel_launch(const tessera_kernel* kernel, tessera_stream stream,
                                      const tessera_argument* arguments, size_t count);

@@ -62,9 +62,9 @@ static void launched(const tessera_kernel* kernel)
     tessera_buffer* x = NULL;
     tessera_buffer* y = NULL;
     tessera_buffer* numbers = NULL;
-    CHECK(tessera_buffer_create(NULL, sizeof host, &x) == TESSERA_SUCCESS);
-    CHECK(tessera_buffer_create(NULL, sizeof host, &y) == TESSERA_SUCCESS);
-    CHECK(tessera_buffer_create(NULL, sizeof powers, &numbers) == TESSERA_SUCCESS);
+    CHECK(tessera_buffer_create(-1, NULL, sizeof host, &x) == TESSERA_SUCCESS);
+    CHECK(tessera_buffer_create(-1, NULL, sizeof host, &y) == TESSERA_SUCCESS);
+    CHECK(tessera_buffer_create(-1, NULL, sizeof powers, &numbers) == TESSERA_SUCCESS);
     CHECK(tessera_buffer_upload(x, 0, host, sizeof host) == TESSERA_SUCCESS);
     CHECK(tessera_buffer_upload(numbers, 0, powers, sizeof powers) == TESSERA_SUCCESS);
     const tessera_matrix in = tessera_row_major(tessera_buffer_data(x), TESSERA_F32, rows, columns, columns);

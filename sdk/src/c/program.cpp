@@ -210,6 +210,11 @@ tessera_status tessera_kernel_launch(const tessera_kernel* kernel, tessera_strea
         for (std::size_t i = 0; i < count; ++i) {
             all.push_back(argument_of(i, members.of[i], arguments[i]));
         }
-        KernelAccess::launch(kernel->kernel, tile::LaunchOn(StreamRef(stream), nowhere), all.data(), all.size());
+        // A default stream is that of the kernel's device.
+        const bool is_default = stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+        const StreamRef on =
+            is_default ? StreamRef(tessera::detail::known_device, stream, KernelAccess::device(kernel->kernel), nullptr)
+                       : StreamRef(stream);
+        KernelAccess::launch(kernel->kernel, tile::LaunchOn(on, nowhere), all.data(), all.size());
     });
 }

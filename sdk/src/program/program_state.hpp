@@ -42,6 +42,7 @@ struct KernelAccess {
     {
         kernel.launch_with(on, arguments, count);
     }
+    static int device(const Kernel& kernel) { return kernel.program_->device; }
     static const ProgramMembers& members(const Kernel& kernel) { return kernel.program_->program->notes.members; }
 };
 
