@@ -80,6 +80,20 @@ def test_a_package_that_imports_dlpack_gives_its_own_kind(operands, monkeypatch)
     assert isinstance(result, package.Tensor) and close(result.array, *operands)
 
 
+def test_cupy_is_asked_for_its_current_stream(operands, monkeypatch, two_streams):
+    import sys
+    import types
+
+    cupy = types.ModuleType("cupy")  # a stand-in; the real one is in test_others.py
+    cupy.cuda = types.SimpleNamespace(get_current_stream=lambda: types.SimpleNamespace(ptr=two_streams[1]))
+    cupy.ndarray = type("ndarray", (Dlpack,), {"__module__": "cupy"})
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    a = cupy.ndarray(operands[0])
+    result = tessera.gemm(a, operands[1])
+    assert a.asked[0]["stream"] == two_streams[1] == result.stream
+    assert close(result, *operands)
+
+
 def test_the_cuda_array_interface(operands):
     a, b = operands
     assert close(tessera.gemm(Interface(a), Interface(b)), a, b)

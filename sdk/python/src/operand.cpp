@@ -22,6 +22,7 @@ Source describe(PyTypeObject* type)
     const nb::handle handle(reinterpret_cast<PyObject*>(type));
     source.is_array = handle.is(nb::type<Array>());
     const auto module = nb::cast<std::string>(nb::str(nb::getattr(handle, "__module__", nb::str(""))));
+    source.is_cupy = module.substr(0, module.find('.')) == "cupy";
     if (PyObject* const capsule = PyObject_GetAttrString(handle.ptr(), "__dlpack_c_exchange_api__")) {
         const nb::object owner = nb::steal(capsule);
         auto* api = static_cast<dlpack::ExchangeApi*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
@@ -122,7 +123,6 @@ std::uintptr_t number_of(tessera_stream stream)
 Reader::Reader(nb::handle stream, nb::handle first) : source_(source_of(first)), first_(first)
 {
     if (!stream.is_none()) {
-        has_own_stream_ = true;
         is_decided_ = true;
         stream_ = stream_of(stream);
     }
@@ -136,14 +136,15 @@ void Reader::decide_stream(int device)
         if (source_.api->current_stream(dlpack::cuda, device, &current) != 0) {
             throw nb::python_error();
         }
-        framework_stream_ = static_cast<tessera_stream>(current);
-        if (!is_decided_) {
-            stream_ = framework_stream_;
+        if (is_decided_) {
+            exchange_with(static_cast<tessera_stream>(current));
         } else {
-            exchange_with(framework_stream_);
+            stream_ = static_cast<tessera_stream>(current);
         }
     } else if (!is_decided_ && source_.is_array) {
         stream_ = nb::cast<const Array&>(first_).memory->stream();
+    } else if (!is_decided_ && source_.is_cupy) {
+        stream_ = stream_of(nb::module_::import_("cupy").attr("cuda").attr("get_current_stream")());
     }
     is_decided_ = true;
 }

@@ -20,6 +20,7 @@ struct Source {
     const dlpack::ExchangeApi* api = nullptr;  ///< null: no function table
     bool is_array = false;                     ///< tessera.Array
     bool is_torch = false;
+    bool is_cupy = false;
 };
 
 /// Looks a type up. The answer is kept for the process.
@@ -43,8 +44,8 @@ struct Operand {
 
 /// Collects the operands of one call, and the stream that it runs on.
 ///
-/// The stream is the one that the caller names; otherwise the current stream of the first operand's framework, or the stream of
-/// the first tessera.Array, or the legacy default stream. Operands that are ready on another stream make this one wait.
+/// The stream is the one that the caller names; otherwise the current stream of the first operand's framework, as PyTorch's
+/// function table or CuPy tells it, or the stream of a tessera.Array, or the legacy default stream. Operands that are ready on another stream make this one wait.
 class Reader {
 public:
     /// @param stream  None, or what the caller passed as `stream`
@@ -58,8 +59,6 @@ public:
 
     tessera_stream stream() const { return stream_; }
     const Source& source() const { return source_; }
-    bool has_own_stream() const { return has_own_stream_; }
-    int device() const { return device_; }
 
     /// Orders what the operands' owners do next after the work of this call.
     void finish();
@@ -74,10 +73,8 @@ private:
 
     Source source_;
     nanobind::handle first_;
-    bool has_own_stream_ = false;
     bool is_decided_ = false;
     tessera_stream stream_ = nullptr;
-    tessera_stream framework_stream_ = nullptr;
     int device_ = -1;
     std::array<tessera_stream, 16> others_{};  // on which operands were ready, and will be used or freed
     std::size_t other_count_ = 0;
