@@ -74,6 +74,15 @@ def test_slices_and_transposes_are_not_copied():
         tessera.gemm(big[::2, ::2], b)
 
 
+@needs_kernels
+def test_layers_take_any_strides():
+    x, w = randn(40, 128), randn(64, 128)
+    x64, w64 = host(x, w)
+    assert close(tessera.torch.linear(x[::2, ::2], w[:, ::2], None, "relu"), (x64[::2, ::2] @ w64[:, ::2].T).clamp(min=0))
+    many = randn(2, 3, 4, 5, 16).permute(2, 0, 1, 3, 4)
+    assert close(tessera.torch.matmul(many, many.mT), host(many)[0] @ host(many)[0].mT)
+
+
 def test_mistakes():
     a = randn(4, 4)
     with pytest.raises(tessera.Error, match=r"torch.Tensor in host memory\n  try: move it to the device: tensor.cuda"):

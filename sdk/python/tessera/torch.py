@@ -35,22 +35,32 @@ _library.define("gated_linear(Tensor input, Tensor weight, Tensor? bias, str act
 
 # On the device.
 
+def _run(a, b, *rest):
+    """A product. Operands that a kernel cannot read, with gaps between rows and between columns, are copied, as PyTorch does."""
+    try:
+        return _core._layer(a, b, *rest)
+    except Error as error:
+        if error.code != "invalid_argument" or (a.is_contiguous() and b.is_contiguous()):
+            raise
+    return _core._layer(a.contiguous(), b.contiguous(), *rest)
+
+
 def _gemm(a, b):
-    return _core._layer(a, b)
+    return _run(a, b)
 
 
 def _linear(input, weight, bias, activation):
-    return _core._layer(input, weight, False, True, bias, activation)
+    return _run(input, weight, False, True, bias, activation)
 
 
 def _linear_for_training(input, weight, bias, activation):
     """The result, and the argument of the activation."""
     pre_activation = torch.empty((*input.shape[:-1], weight.shape[0]), dtype=input.dtype, device=input.device)
-    return _core._layer(input, weight, False, True, bias, activation, None, pre_activation), pre_activation
+    return _run(input, weight, False, True, bias, activation, None, pre_activation), pre_activation
 
 
 def _gated_linear(input, weight, bias, activation):
-    return _core._layer(input, weight, False, True, bias, activation, "side_by_side")
+    return _run(input, weight, False, True, bias, activation, "side_by_side")
 
 
 for _name, _function in (("gemm", _gemm), ("linear", _linear), ("linear_for_training", _linear_for_training),
@@ -101,17 +111,12 @@ def _operator(a, b, transpose_a=False, transpose_b=False):
 def _eager(a, b, transpose_a=False, transpose_b=False):
     if torch.is_grad_enabled():  # create_graph=True
         return _operator(a, b, transpose_a, transpose_b)
-    return _core._layer(a, b, transpose_a, transpose_b)
+    return _run(a, b, transpose_a, transpose_b)
 
 
 def _matrix(tensor):
     """All of a tensor's last dimension as the rows of one matrix."""
     return tensor if tensor.dim() == 2 else tensor.reshape(-1, tensor.shape[-1])
-
-
-def _ready(gradient):
-    """A gradient that a kernel can read: torch expands some from a single element."""
-    return gradient if gradient.stride(-1) == 1 or gradient.stride(-2) == 1 else gradient.contiguous()
 
 
 def _summed(gradient, like):
@@ -125,7 +130,6 @@ def _setup_gemm(ctx, inputs, output):
 
 def _gemm_backward(ctx, gradient, product=_operator):
     a, b = ctx.saved_tensors
-    gradient = _ready(gradient)
     of_a = _summed(product(gradient, b, False, True), a) if ctx.needs_input_grad[0] else None
     of_b = _summed(product(a, gradient, True), b) if ctx.needs_input_grad[1] else None
     return of_a, of_b
@@ -151,7 +155,6 @@ NEEDS_ARGUMENT = ("gelu", "gelu_tanh", "silu")  # whose gradient the result does
 
 def _layer_gradients(needs, gradient, input, weight, product):
     """Of the input, the weight and the bias: two products and a sum."""
-    gradient = _ready(gradient)
     of_input = product(gradient, weight) if needs[0] else None
     rows = _matrix(gradient)
     of_weight = product(rows, _matrix(input), True) if needs[1] else None
@@ -297,7 +300,7 @@ def _layer(input, weight, bias, activation):
         return torch.ops.tessera.linear(input, weight, bias, activation)
     if records:
         return (_LinearForTraining if activation in NEEDS_ARGUMENT else _Linear).apply(input, weight, bias, activation)
-    return _core._layer(input, weight, False, True, bias, activation)
+    return _run(input, weight, False, True, bias, activation)
 
 
 def matmul(a, b):
@@ -306,7 +309,7 @@ def matmul(a, b):
         a, b = _autocast(a, b)
     if _is_traced(a, b):
         return torch.ops.tessera.gemm(a, b)
-    return _Gemm.apply(a, b) if _needs_gradients(a, b, None) else _core._layer(a, b)
+    return _Gemm.apply(a, b) if _needs_gradients(a, b, None) else _run(a, b)
 
 
 def linear(input, weight, bias=None, activation=None):
