@@ -4,6 +4,8 @@
 
 #include <cstdio>
 #include <tessera/tessera.hpp>
+#include <tessera/tile/epilogue_program.hpp>
+#include <tessera/tile/program.hpp>
 #include <vector>
 
 using namespace tessera;

@@ -192,8 +192,8 @@ private:
 ///         return value > 0 ? value : slope * value;
 ///     }
 /// };
-/// __host__ void layer(StreamRef stream, MatrixView<const bf16> x, MatrixView<const bf16> w, DeviceSpan<const float> bias,
-///                     MatrixView<bf16> y)
+/// void layer(StreamRef stream, MatrixView<const bf16> x, MatrixView<const bf16> w, DeviceSpan<const float> bias,
+///            MatrixView<bf16> y)
 /// {
 ///     Gemm::launch(stream, x, w, y, tile::epilogue(LeakyRelu{0.01F}, tile::per_column(bias)));
 /// }

@@ -205,7 +205,7 @@ private:
 ///         }
 ///     };
 /// )");
-/// program.kernel("Add<bf16>").launch(stream, x.matrix(m, n), y.matrix(m, n), z.matrix(m, n), 0.5F);
+/// program.kernel("Add<float>").launch(stream, x, w, y, 0.5F);
 /// @endcode
 ///
 /// The library brings its own headers; those of the CUDA Toolkit must be installed, with NVRTC, which is loaded when it is
