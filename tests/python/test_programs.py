@@ -74,7 +74,7 @@ def test_a_product_with_a_transposed_operand(program, random):
     b = random.integers(-3, 4, (70, 40)).astype(numpy.float16)
     bias = random.integers(-3, 4, 70).astype(numpy.float32)
     d = tessera.empty((50, 70), "f16")
-    layer = program.kernel("Layer<64, 64, 32>")
+    layer = program.kernel("Layer<128, 64, 32>")
     layer(tessera.asarray(a), tessera.asarray(b).T, tessera.asarray(bias), d)
     expected = numpy.maximum(a.astype(numpy.float32) @ b.T.astype(numpy.float32) + bias, 0)
     assert (d.numpy() == expected.astype(numpy.float16)).all()
@@ -85,7 +85,7 @@ def test_batches(program, random):
     b = random.integers(-3, 4, (3, 24, 16)).astype(numpy.float16)
     bias = numpy.zeros(24, numpy.float32)
     d = tessera.empty((3, 20, 24), "f16")
-    program.kernel("Layer<64, 64, 32>")(tessera.asarray(a), tessera.asarray(b).T, tessera.asarray(bias), d)
+    program.kernel("Layer<128, 64, 32>")(tessera.asarray(a), tessera.asarray(b).T, tessera.asarray(bias), d)
     expected = numpy.maximum(numpy.einsum("bik,bjk->bij", a.astype(numpy.float32), b.astype(numpy.float32)), 0)
     assert (d.numpy() == expected).all()
 
@@ -116,4 +116,4 @@ def test_errors_are_at_lines_of_the_source():
 
 
 def test_other_gpus(program):
-    assert ".target sm_100a" in program.compile("Layer<64, 64, 32>", 10, 0)
+    assert ".target sm_100a" in program.compile("Layer<128, 64, 32>", 10, 0)

@@ -1,6 +1,7 @@
 #include "array.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "elements.hpp"
@@ -17,22 +18,19 @@ Memory::Memory(int device, tessera_stream stream, std::size_t bytes) : stream_(s
     check(tessera_buffer_create(device, stream, bytes, &buffer_), "tessera.empty");
 }
 
-Memory::~Memory()
+Memory::~Memory() { tessera_buffer_destroy(buffer_); }
+
+void Memory::begin_use_on(tessera_stream user) const
 {
-    for (tessera_stream user : users_) {
-        tessera_buffer_used_on(buffer_, user);  // a failure leaves the free where it is: nobody could be told
+    if (user != stream_) {
+        check(tessera_stream_wait(device(), user, stream_), "tessera.Array.__dlpack__");
     }
-    tessera_buffer_destroy(buffer_);
 }
 
-void Memory::share_with(tessera_stream user)
+void Memory::end_use_on(tessera_stream user) const
 {
-    if (user == stream_) {
-        return;
-    }
-    check(tessera_stream_wait(device(), user, stream_), "tessera.Array.__dlpack__");
-    if (std::find(users_.begin(), users_.end(), user) == users_.end()) {
-        users_.push_back(user);
+    if (user != stream_) {
+        tessera_buffer_used_on(buffer_, user);  // a failure leaves the free where it is: nobody could be told
     }
 }
 
@@ -79,18 +77,34 @@ nb::tuple tuple_of(const std::vector<std::int64_t>& values)
     return nb::tuple(list);
 }
 
-/// What an exported tensor points to.
+/// What an exported tensor points to. The consumer gives it back after its last use, while its stream still exists: from then on
+/// the memory's stream waits for what is on the consumer's.
 struct Exported {
+    Exported(const Array& array, std::optional<tessera_stream> user)
+        : memory(array.memory), shape(array.shape), strides(array.strides), user_(user)
+    {}
+    ~Exported()
+    {
+        if (user_) {
+            memory->end_use_on(*user_);
+        }
+    }
+    Exported(const Exported&) = delete;
+    Exported& operator=(const Exported&) = delete;
+
     std::shared_ptr<Memory> memory;
     std::vector<std::int64_t> shape;
     std::vector<std::int64_t> strides;
+
+private:
+    std::optional<tessera_stream> user_;
 };
 
 template <class Managed>
-nb::object capsule_of(const Array& array, const char* name)
+nb::object capsule_of(const Array& array, const char* name, std::optional<tessera_stream> user)
 {
     auto* const managed = new Managed{};
-    auto* const exported = new Exported{array.memory, array.shape, array.strides};
+    auto* const exported = new Exported(array, user);
     managed->context = exported;
     managed->deleter = [](Managed* self) {
         delete static_cast<Exported*>(self->context);
@@ -157,12 +171,14 @@ nb::object to_dlpack(const Array& array, nb::handle stream, nb::handle max_versi
               "stream=1 for the legacy default stream, 2 for the thread's own, or a stream's address");
     }
     const Array given = !copy.is_none() && nb::cast<bool>(copy) ? copy_of(array) : array;
+    std::optional<tessera_stream> user;
     if (number != -1) {  // -1: the consumer synchronizes itself
-        given.memory->share_with(stream_of(nb::int_(number)));
+        user = stream_of(nb::int_(number));
+        given.memory->begin_use_on(*user);
     }
     const bool is_versioned = !max_version.is_none() && nb::cast<int>(nb::int_(max_version[0])) >= 1;
-    return is_versioned ? capsule_of<dlpack::ManagedTensorVersioned>(given, "dltensor_versioned")
-                        : capsule_of<dlpack::ManagedTensor>(given, "dltensor");
+    return is_versioned ? capsule_of<dlpack::ManagedTensorVersioned>(given, "dltensor_versioned", user)
+                        : capsule_of<dlpack::ManagedTensor>(given, "dltensor", user);
 }
 
 nb::dict interface_of(const Array& array)

@@ -14,7 +14,7 @@
 
 namespace tessera::python {
 
-/// Device memory, and the streams of others that may still use it when it is freed.
+/// Device memory.
 class Memory {
 public:
     /// @param device  ordinal, or -1 for the stream's
@@ -28,13 +28,14 @@ public:
     tessera_stream stream() const { return stream_; }
     tessera_buffer* buffer() const { return buffer_; }
 
-    /// Makes work of `user` from now on see the contents, and lets the free wait for `user`.
-    void share_with(tessera_stream user);
+    /// Makes work of `user` from now on see the contents.
+    void begin_use_on(tessera_stream user) const;
+    /// Lets later work of the memory's stream, and the free, wait for what is on `user` so far.
+    void end_use_on(tessera_stream user) const;
 
 private:
     tessera_stream stream_;
     tessera_buffer* buffer_ = nullptr;
-    std::vector<tessera_stream> users_;
 };
 
 struct Array {

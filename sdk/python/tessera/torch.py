@@ -146,6 +146,9 @@ def _through(activation, gradient, x, y):
     if activation == "tanh":
         return _aten.tanh_backward(gradient, y)
     if activation == "silu":
+        if torch.is_grad_enabled() and (gradient.requires_grad or x.requires_grad):  # silu_backward has no gradient of its own
+            sigmoid = torch.sigmoid(x)
+            return gradient * sigmoid * (1 + x * (1 - sigmoid))
         return _aten.silu_backward(gradient, x)
     return _aten.gelu_backward(gradient, x, approximate="tanh" if activation == "gelu_tanh" else "none")
 

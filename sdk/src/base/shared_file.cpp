@@ -158,8 +158,7 @@ std::optional<std::string> read_regular_file(const std::string& path, std::size_
         return std::nullopt;
     }
     if (static_cast<std::size_t>(facts.st_size) > most_bytes) {
-        throw FileError(
-            fmt::format("has {} bytes, more than the {} that are read", facts.st_size, most_bytes));
+        throw FileError(fmt::format("has {} bytes, more than the {} that are read", facts.st_size, most_bytes));
     }
     std::string content(static_cast<std::size_t>(facts.st_size), '\0');
     std::size_t size = 0;

@@ -100,12 +100,14 @@ fs::path find_headers(const std::source_location& caller)
     }
     for (const fs::path& folder : folders) {
         std::error_code ignored;
-        if (fs::exists(folder / "cuda_fp16.h", ignored)) {
+        // A package of CUDA's runtime alone lacks the C++ core libraries.
+        if (fs::exists(folder / "cuda_fp16.h", ignored) &&
+            (fs::exists(folder / "cccl" / "cuda" / "ptx", ignored) || fs::exists(folder / "cuda" / "ptx", ignored))) {
             return folder;
         }
     }
     raise(ErrorCode::compilation_failed, operation, caller,
-          "the headers of CUDA (cuda_fp16.h and others), which programs include, were not found",
+          "the headers of CUDA (cuda_fp16.h, cuda/ptx and others), which programs include, were not found",
           "install the CUDA Toolkit, and set CUDA_PATH to where it is");
 }
 

@@ -121,7 +121,7 @@ Reading read_lines(const std::string& path, std::vector<std::string>& lines)
 std::string_view identity_of(std::string_view line)
 {
     return detail::has_valid_checksum(line) ? line.substr(0, std::min(line.find(" variant="), line.size()))
-                                                : std::string_view();
+                                            : std::string_view();
 }
 
 std::int64_t time_of(std::string_view line)

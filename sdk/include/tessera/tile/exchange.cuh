@@ -345,7 +345,8 @@ TESSERA_TILE auto row_maxima(const X& x)
 {
     static_assert(std::is_same_v<typename detail::facts_of<X>::element, float>,
                   "tessera: row_maxima compares float: convert<float>() the tile");
-    return reduce_rows(x, [](float one, float other) { return fmaxf(one, other); }, -cuda::std::numeric_limits<float>::infinity());
+    return reduce_rows(
+        x, [](float one, float other) { return fmaxf(one, other); }, -cuda::std::numeric_limits<float>::infinity());
 }
 /// Returns (1, Columns): the largest value of each column.
 template <detail::TileLike X>
@@ -353,7 +354,8 @@ TESSERA_TILE auto column_maxima(const X& x)
 {
     static_assert(std::is_same_v<typename detail::facts_of<X>::element, float>,
                   "tessera: column_maxima compares float: convert<float>() the tile");
-    return reduce_columns(x, [](float one, float other) { return fmaxf(one, other); }, -cuda::std::numeric_limits<float>::infinity());
+    return reduce_columns(
+        x, [](float one, float other) { return fmaxf(one, other); }, -cuda::std::numeric_limits<float>::infinity());
 }
 
 }  // namespace tessera::tile

@@ -6,7 +6,9 @@
 /// tessera/tile.
 ///
 /// Nobody runs the kernel that has them. A comment names a matrix by a register that is loaded from the parameter where the
-/// matrix's `device` is: this tells which member of the program it is. sdk/src/tile/program_facts.cpp reads the comments.
+/// matrix's `device` is: this tells which member of the program it is. sdk/src/program/program_notes.cpp reads the comments.
+
+#include "tessera/detail/language.hpp"
 
 #include <cstddef>
 #include <cstdint>
