@@ -47,7 +47,7 @@ int run(std::int64_t m, std::int64_t n, std::int64_t k)
     DeviceBuffer<float> device_d(stream, static_cast<std::size_t>(m * n));
 
     const auto program = tile::Program::from_source(source, {.name = "layer.cu"});
-    const char* const type = m * n >= 1024 * 1024 ? "Layer<128, 128, 64>" : "Layer<128, 64, 32>";
+    const char* const type = m * n >= 1 << 20 ? "Layer<128, 128, 64>" : "Layer<128, 64, 32>";
     const auto layer = program.kernel(type);
     std::printf("%s: %s in %.3f s\n", type, layer.code().from_cache ? "read from the cache" : "compiled",
                 layer.code().seconds);

@@ -106,7 +106,7 @@ void follow(Registers& registers, const std::vector<std::string_view>& words)
             sum = {};
         }
         write(registers, words[1], sum);
-    } else if (words.size() >= 2 && words[1].starts_with("%")) {
+    } else if (words.size() >= 2 && words[1].starts_with('%')) {
         write(registers, words[1], {});
     }
 }

@@ -72,7 +72,8 @@ GemmTile choose_gemm_tile(StreamRef stream, std::int64_t rows, std::int64_t colu
     const auto seconds = [&](const Candidate& candidate) {
         const std::int64_t tiles = (rows + candidate.rows - 1) / candidate.rows *
                                    ((columns + candidate.columns - 1) / candidate.columns) * count;
-        return static_cast<double>((tiles + sms - 1) / sms * candidate.rows * candidate.columns) / candidate.speed;
+        const std::int64_t waves = (tiles + sms - 1) / sms;
+        return static_cast<double>(waves * candidate.rows * candidate.columns) / candidate.speed;
     };
     return std::min_element(candidates.begin(), candidates.end(),
                             [&](const Candidate& x, const Candidate& y) { return seconds(x) < seconds(y); })

@@ -11,6 +11,7 @@
 
 namespace tessera::tile {
 
+/// @cond  The page of the reference is that of the other instructions: programs see no difference.
 /// Sums of products in tensor memory. Reading them waits, and brings them into registers.
 ///
 /// Products are added where the sums are, so they cannot be in two places: a copy takes them over. The original keeps its values if
@@ -156,5 +157,6 @@ private:
     mutable bool in_registers_ = false;  // `values_` has them. Sums that are in neither are 0
     mutable bool lost_ = false;          // a copy has them
 };
+/// @endcond
 
 }  // namespace tessera::tile
