@@ -102,7 +102,7 @@ Program program_of(const std::string& source)
         return found->second;
     }
     if (programs.size() >= most_programs) {
-        programs.clear();  // whoever launches holds what it needs
+        programs.clear();  // launches under way hold their own copies
     }
     return programs.emplace(source, Program::from_source(source, {.name = "the epilogue"})).first->second;
 }

@@ -43,13 +43,6 @@ struct ProgramArgument {
     int device = -1;              // of numbers
 };
 
-template <class T>
-inline constexpr ValueKind value_kind_of = std::is_same_v<T, bool>       ? ValueKind::boolean
-                                           : std::is_floating_point_v<T> ? ValueKind::floating
-                                           : !std::is_integral_v<T>      ? ValueKind::other
-                                           : std::is_signed_v<T>         ? ValueKind::signed_integer
-                                                                         : ValueKind::unsigned_integer;
-
 template <class T, class Order>
 ProgramArgument matrix_argument(const Memory<const std::remove_const_t<T>, Order>& memory)
 {

@@ -87,24 +87,10 @@ constexpr auto member_types(const Program& program)
     }
 }
 
-template <class T>
-constexpr ValueKind value_kind()
-{
-    if constexpr (std::is_same_v<T, bool>) {
-        return ValueKind::boolean;
-    } else if constexpr (std::is_floating_point_v<T>) {
-        return ValueKind::floating;
-    } else if constexpr (std::is_integral_v<T>) {
-        return std::is_signed_v<T> ? ValueKind::signed_integer : ValueKind::unsigned_integer;
-    } else {
-        return ValueKind::other;
-    }
-}
-
 /// What the host must know of a member.
 template <class T>
 struct member_of {
-    static constexpr Member value{.kind = MemberKind::value, .number = value_kind<T>()};
+    static constexpr Member value{.kind = MemberKind::value, .number = value_kind_of<T>};
 };
 template <class T, int Rows, int Columns, class Order>
 struct member_of<Input<T, Rows, Columns, Order>> {
@@ -129,7 +115,7 @@ struct member_of<Output<T, Rows, Columns, Order>> {
 };
 template <class T>
 struct member_of<Numbers<T>> {
-    static constexpr Member value{.kind = MemberKind::numbers, .number = value_kind<T>(), .number_bytes = sizeof(T)};
+    static constexpr Member value{.kind = MemberKind::numbers, .number = value_kind_of<T>, .number_bytes = sizeof(T)};
 };
 
 template <class T>

@@ -6,6 +6,7 @@
 /// program's PTX, byte by byte. Private to tessera/tile.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "tessera/element.hpp"
 #include "tessera/swizzle.hpp"
@@ -16,6 +17,14 @@ namespace tessera::tile::detail {
 enum class MemberKind : std::uint8_t { value, input, output, numbers };
 /// What kind of value, or of numbers.
 enum class ValueKind : std::uint8_t { other, boolean, floating, signed_integer, unsigned_integer };
+
+/// The kind of a type.
+template <class T>
+inline constexpr ValueKind value_kind_of = std::is_same_v<T, bool>       ? ValueKind::boolean
+                                           : std::is_floating_point_v<T> ? ValueKind::floating
+                                           : !std::is_integral_v<T>      ? ValueKind::other
+                                           : std::is_signed_v<T>         ? ValueKind::signed_integer
+                                                                         : ValueKind::unsigned_integer;
 
 /// A member of a program.
 struct Member {
