@@ -101,7 +101,7 @@ programs=(
     "a100,h200,b200 light examples/tile_programs/tile_run_time"
 )
 
-# run <device> <program and arguments> <schedule> <seed>: prints what went wrong, if anything, and remembers it.
+# run <device> <program and arguments> <schedule> <seed>: prints what went wrong, if anything, and writes a line to $ended.
 run() {
     local device=$1 command schedule=$3 seed=$4 output status
     read -r -a command <<< "$2"
@@ -110,38 +110,43 @@ run() {
         --seed "$seed" -- "${command[@]}" 2>&1)
     status=$?
     if [ $status -ne 0 ]; then
-        {
-            echo "exit status $status: TESSERA_SEED=$seed $emulator --strict --threads 1 --device $device" \
-                "--schedule $schedule --seed $seed -- ${command[*]}"
-            tail -n 40 <<< "$output"
-        } >> "$failed"
+        echo "exit status $status: TESSERA_SEED=$seed $emulator --strict --threads 1 --device $device" \
+            "--schedule $schedule --seed $seed -- ${command[*]}"$'\n'"$(tail -n 40 <<< "$output")"
     fi
+    echo "$device: $2: $([ $status -eq 0 ] && echo clean || echo failed)" >> "$ended"
 }
-failed=$(mktemp)
-trap 'rm -f "$failed"' EXIT
-export build emulator failed
-export -f run
+# every_run: the arguments of all runs, each ended by a zero byte. One list, so that no core waits for the last run of a program.
+every_run() {
+    local entry where weight program device seed
+    for entry in "${programs[@]}"; do
+        read -r where weight program <<< "$entry"
+        [ -z "$light" ] || [ "$weight" = light ] || continue
+        for device in $devices; do
+            [[ $where == all || ,$where, == *,$device,* ]] || continue
+            for seed in $(seq "$seeds"); do
+                printf '%s\0' "$device" "$program" random "$seed" "$device" "$program" adversarial "$seed"
+            done
+        done
+    done
+}
 
-runs=0
-failures=0
 for entry in "${programs[@]}"; do
-    read -r where weight program <<< "$entry"
-    [ -z "$light" ] || [ "$weight" = light ] || continue
-    if [ ! -x "$build/${program%% *}" ]; then
-        echo "$0: $build/${program%% *} is not there" >&2
+    read -r _ _ program _ <<< "$entry"
+    if [ ! -x "$build/$program" ]; then
+        echo "$0: $build/$program is not there" >&2
         exit 2
     fi
-    for device in $devices; do
-        [[ $where == all || ,$where, == *,$device,* ]] || continue
-        for seed in $(seq "$seeds"); do
-            printf '%s\0' random "$seed" adversarial "$seed"
-        done | xargs -0 -n 2 -P "$jobs" bash -c 'run "$@"' run "$device" "$program"
-        runs=$((runs + 2 * seeds))
-        failures=$((failures + $(grep -c '^exit status ' "$failed")))
-        cat "$failed"
-        : > "$failed"
-        echo "$device: ${program}: $seeds seeds of each schedule, $failures failures so far"
-    done
 done
-echo "$runs runs, $failures with a report or a failure"
-[ "$failures" -eq 0 ]
+ended=$(mktemp)
+# Also when it is interrupted: what ended until then counts.
+summary() {
+    sort "$ended" | uniq -c
+    echo "$(wc -l < "$ended") of $((total / 4)) runs, $(grep -c ': failed$' "$ended") with a report or a failure"
+    rm -f "$ended"
+}
+trap summary EXIT
+export build emulator ended
+export -f run
+total=$(every_run | tr -dc '\0' | wc -c)
+every_run | xargs -0 -n 4 -P "$jobs" bash -c 'run "$@"' run
+! grep -q ': failed$' "$ended"
