@@ -29,7 +29,7 @@ enum class Roles : std::uint8_t {
     specialized,  // one warp each
 };
 
-inline constexpr std::uint32_t epilogue_warps = 4;        // one per 32 lanes of tensor memory
+inline constexpr std::uint32_t epilogue_warps = 4;        // of a warpgroup: one per 32 lanes of tensor memory
 inline constexpr std::uint32_t staging_buffers = 2;       // per epilogue warp: TMA stores one while the other is filled
 inline constexpr std::uint32_t staging_bytes = 32 * 128;  // per buffer: 32 rows of 128 bytes, the widest swizzle
 inline constexpr std::uint32_t clc_slots = 2;             // answers of cluster launch control in flight
@@ -48,6 +48,7 @@ struct BlackwellConfig {
     std::uint32_t stages = 0;        // depth of the ring in shared memory; 0: as many as fit
     // Blocks of 128 rows in tensor memory. With 2 * m_tiles, an epilogue overlaps the next tile.
     std::uint32_t accumulators = 2;
+    std::uint32_t epilogue_groups = 1;  // warpgroups that store; with two, each stores every other block of rows
     bool copies = false;               // has the fallback load for operands that TMA cannot address
     bool swizzled = true;              // 128-byte swizzle; otherwise boxes of 16 bytes
     bool multicast = false;            // the CTAs or pairs of the cluster load a part of B each, for all
@@ -86,7 +87,7 @@ struct BlackwellConfig {
     /// Returns the depth of the ring that shared memory has room for.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t most_stages() const
     {
-        constexpr std::uint32_t others = epilogue_warps * staging_buffers * staging_bytes + barrier_reserve;
+        const std::uint32_t others = all_epilogue_warps() * staging_buffers * staging_bytes + barrier_reserve;
         return (blackwell_shared_limit - others) / stage_bytes();
     }
     /// Returns true if clusters may share a tile (stream-K).
@@ -100,7 +101,14 @@ struct BlackwellConfig {
     {
         return cluster * m_tiles * epilogue_warps;
     }
-    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t threads() const { return 32 * (copies ? 12 : 8); }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t all_epilogue_warps() const
+    {
+        return epilogue_groups * epilogue_warps;
+    }
+    TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t threads() const
+    {
+        return 32 * (copies || epilogue_groups == 2 ? 12 : 8);
+    }
 
     /// Columns of D that one TMA store writes, of elements of 2 or 4 bytes: at most 128 bytes, and a divisor of the tile.
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t store_columns(std::uint32_t element_bytes) const
@@ -136,7 +144,10 @@ constexpr bool is_valid(const BlackwellConfig& config)
                          config.accumulators % config.m_tiles == 0 && std::has_single_bit(config.accumulators);
     // The fallback load copies 64 rows at a time.
     const bool copies = !config.copies || (config.b_rows() % 64 == 0 && config.groups() == 1);
-    return cluster && shapes && multicast && roles && columns && copies && config.stages >= 1 &&
+    // The second epilogue warpgroup has the warps that would copy, and the accumulators that the first one skips.
+    const bool epilogue =
+        config.epilogue_groups == 1 || (config.epilogue_groups == 2 && !config.copies && config.m_tiles == 2);
+    return cluster && shapes && multicast && roles && columns && copies && epilogue && config.stages >= 1 &&
            config.stages <= config.most_stages();
 }
 
@@ -160,8 +171,9 @@ TESSERA_BLACKWELL_CONFIG(Pair256x128, .group = CtaGroup::pair, .cluster = 2, .bl
 TESSERA_BLACKWELL_CONFIG(Pair256x192, .group = CtaGroup::pair, .cluster = 2, .block_n = 192);
 TESSERA_BLACKWELL_CONFIG(Pair256x256, .group = CtaGroup::pair, .cluster = 2, .block_n = 256);
 // Two blocks of rows share a stage of B: twice the work for 3/2 of the bytes. Tensor memory then has no room to overlap
-// the epilogue with the next tile.
-TESSERA_BLACKWELL_CONFIG(Pair512x256, .group = CtaGroup::pair, .cluster = 2, .block_n = 256, .m_tiles = 2);
+// the epilogue with the next tile, so each block has an epilogue warpgroup.
+TESSERA_BLACKWELL_CONFIG(Pair512x256, .group = CtaGroup::pair, .cluster = 2, .block_n = 256, .m_tiles = 2,
+                         .epilogue_groups = 2);
 // Two pairs share B: each of their CTAs loads half of its rows for both.
 TESSERA_BLACKWELL_CONFIG(Quad512x256, .group = CtaGroup::pair, .cluster = 4, .block_n = 256, .multicast = true);
 // With the fallback load.

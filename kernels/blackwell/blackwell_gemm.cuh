@@ -10,7 +10,7 @@
 ///   warp 5      MMA: multiplies filled stages into tensor memory, which it also allocates and releases
 ///   warp 6      scheduler: requests tiles by cluster launch control
 ///   warp 7      idle
-///   warps 8-11  fallback load without TMA; only in configurations that copy
+///   warps 8-11  fallback load without TMA, in configurations that copy; a second epilogue, in those that have one
 
 #include <cuda/ptx>
 
@@ -31,6 +31,7 @@ inline constexpr std::uint32_t mma_warp = 5;
 inline constexpr std::uint32_t scheduler_warp = 6;
 inline constexpr std::uint32_t first_copy_warp = 8;
 inline constexpr std::uint32_t copy_warps = 4;
+inline constexpr std::uint32_t second_epilogue_warp = 8;
 
 /// Initializes all barriers of the CTA.
 template <class Config>
@@ -42,7 +43,7 @@ __device__ void initialize_barriers(const BarrierInitializer& by, BlackwellStora
     // this CTA loaded is done.
     storage.stages.initialize(by, {.producers = 1 + copies * config.group_size(), .consumers = config.b_sharers()});
     storage.accumulators.initialize(by, {.producers = 1, .consumers = epilogue_warps * config.group_size()});
-    storage.clc.initialize(by, config.cluster * (1 + epilogue_warps + copies) + config.groups() + 1);
+    storage.clc.initialize(by, config.cluster * (1 + config.all_epilogue_warps() + copies) + config.groups() + 1);
     storage.tile_begun.initialize(by, {.producers = 1, .consumers = 1});
     for (auto& word : storage.c_loaded) {
         by.initialize(word, 1);
@@ -126,28 +127,34 @@ __global__ void __launch_bounds__(Config::config.threads(), 1)
     const OutputPartition<config.cluster_m(), config.block_n> partition(arguments.gemm.raster);
     const bool multiplies = issues_for_group<Config>(cluster);
 
-    if (warp < epilogue_warps) {
+    const bool is_second_epilogue = config.epilogue_groups == 2 && warp >= detail::second_epilogue_warp;
+    if (warp < epilogue_warps || is_second_epilogue) {
         await_kernels_before();
-        BlackwellEpilogue<Config> epilogue(arguments, storage.staging[warp], storage.c_loaded[warp], published, warp);
+        const std::uint32_t lanes = warp % epilogue_warps;  // of tensor memory, in 32
+        const std::uint32_t group = is_second_epilogue ? 1 : 0;
+        const std::uint32_t own = group * epilogue_warps + lanes;
+        BlackwellEpilogue<Config> epilogue(arguments, storage.staging[own], storage.c_loaded[own], published, lanes);
         auto accumulators =
             read_accumulators<config.accumulator_columns()>(storage.accumulators, published, tensor_memory);
+        accumulators.skip(group);
         BlackwellQueue<Config> queue(arguments, storage, published);
         for (WorkPart work = queue.first(); work; work = queue.next_of_warp()) {
             const auto tile = partition.tile(work.item);
             const bool is_part = config.shares_tiles() && work.steps < arguments.k_steps;
 #pragma unroll 1
-            for (std::uint32_t m_tile = 0; m_tile < config.m_tiles; ++m_tile) {
+            for (std::uint32_t m_tile = group; m_tile < config.m_tiles; m_tile += config.epilogue_groups) {
                 const auto rows = tile.template part<128, config.block_n>(block_of<Config>(m_tile, cluster.row()), 0)
-                                      .template part<32, config.block_n>(warp, 0);
+                                      .template part<32, config.block_n>(lanes, 0);
                 BlackwellSharedTile<Config> shared;
                 if (is_part) {
                     const std::uint32_t block = cluster.row() * config.m_tiles + m_tile;
-                    shared = {arguments, work.item.index(), block * epilogue_warps + warp};
+                    shared = {arguments, work.item.index(), block * epilogue_warps + lanes};
                 }
                 if (!is_part) {
                     epilogue.announce(rows);
                 }
                 epilogue.store(rows, accumulators.wait(), shared);
+                accumulators.skip(config.epilogue_groups - 1);
             }
         }
         epilogue.drain();

@@ -33,12 +33,12 @@ struct BlackwellStorage {
 
     alignas(1024) std::byte a[Config::config.stages][Config::config.m_tiles][Config::config.a_bytes()];
     alignas(1024) std::byte b[Config::config.stages][Config::config.b_bytes()];
-    StagingBuffers staging[epilogue_warps];
+    StagingBuffers staging[Config::config.all_epilogue_warps()];
     Stages stages;
     Accumulators accumulators;
     ClcStorage<clc_slots> clc;
     TileBegun tile_begun;
-    BarrierWord<FilledByTma> c_loaded[epilogue_warps];
+    BarrierWord<FilledByTma> c_loaded[Config::config.all_epilogue_warps()];
     TmemSlot tensor_memory;
 };
 

@@ -62,7 +62,7 @@ Paper on_paper(const BlackwellConfig& config, const Problem& problem, std::uint6
     if (config.scheduling == Scheduling::launch_control) {
         // To say that loading has begun and to hear of it, to ask for the next tile, and to know whether to go on.
         constexpr std::uint64_t asking = 4;
-        paper.other_waits += units * (config.cluster * (1 + epilogue_warps) + multiplying + asking);
+        paper.other_waits += units * (config.cluster * (1 + config.all_epilogue_warps()) + multiplying + asking);
     }
     return paper;
 }

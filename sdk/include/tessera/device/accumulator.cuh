@@ -122,6 +122,9 @@ public:
         return {address, empty};
     }
 
+    /// Leaves the next `count` accumulators to other warps of the same lanes, which are the slots' only consumers then.
+    __device__ void skip(std::uint32_t count) { consumer_.skip(count); }
+
 private:
     RingConsumer<Ring> consumer_;
     const TensorMemory& tensor_memory_;

@@ -78,9 +78,9 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double step =
         std::max({products, (a_bytes + b_bytes) / bytes_per_cycle_from_l2, latency_cycles / config.stages});
 
-    // The warps of a CTA store its rows side by side, and one block after the other.
+    // The warps of a CTA store its rows side by side, and one block after the other if they have one warpgroup.
     const bool by_tma = !choice.swapped && !is_float8(problem.output);
-    const double chunks = config.m_tiles * divide_up(std::min(columns, n), 16);
+    const double chunks = config.m_tiles / config.epilogue_groups * divide_up(std::min(columns, n), 16);
     const double epilogue = chunks * (by_tma ? chunk_cycles : general_chunk_cycles);
     const bool overlaps = config.accumulators > config.m_tiles;
     const double loop = load.stages * step;
