@@ -157,13 +157,24 @@ struct Matrix {
     auto view() { return device.matrix(rows, columns); }
 };
 
+/// The best instructions of the device.
+tile::Instructions best()
+{
+    const DeviceProperties& properties = Device::current().properties();
+    return properties.has_tensor_memory ? tile::Instructions::tcgen05
+           : 10 * properties.compute_capability_major + properties.compute_capability_minor == 90
+               ? tile::Instructions::wgmma
+               : tile::Instructions::mma_sync;
+}
+
 const auto small = [] {
     static std::mt19937_64 engine = random_engine(3);
     return static_cast<int>(engine() % 9) - 4;
 };
 
 template <class T, class D>
-std::size_t wrong_products(const std::string& type, std::int64_t m, std::int64_t n, std::int64_t k)
+std::size_t wrong_products(const std::string& type, std::int64_t m, std::int64_t n, std::int64_t k,
+                           tile::LaunchReport& report)
 {
     const Stream stream;
     Matrix<T> a(stream, m, k), b(stream, k, n);
@@ -172,7 +183,7 @@ std::size_t wrong_products(const std::string& type, std::int64_t m, std::int64_t
     a.fill(small);
     b.fill(small);
     bias.fill(small);
-    program().kernel(type).launch(stream, a.view(), b.view(), bias.view(), d.view());
+    report = program().kernel(type).launch(stream, a.view(), b.view(), bias.view(), d.view());
     d.read();
     std::size_t wrong = 0;
     for (std::int64_t i = 0; i < m; ++i) {
@@ -196,9 +207,12 @@ double worst_attention(std::int64_t length, bool causal)
     q.fill(narrow);
     k.fill(narrow);
     v.fill(narrow);
-    program()
-        .kernel("Attention<128, 64, 64>")
-        .launch(stream, q.view(), k.view().transposed(), v.view(), z.view(), static_cast<int>(length), causal);
+    const tile::LaunchReport report =
+        program()
+            .kernel("Attention<128, 64, 64>")
+            .launch(stream, q.view(), k.view().transposed(), v.view(), z.view(), static_cast<int>(length), causal);
+    CHECK(report.instructions == best());
+    CHECK_FALSE(report.pairs);
     z.read();
     double worst = 0;
     for (std::int64_t i = 0; i < length; ++i) {
@@ -259,10 +273,20 @@ TEST_CASE("a program of rows, with values, at every edge")
 
 TEST_CASE("products, also of matrices that TMA cannot address")
 {
-    for (const std::int64_t n : {128, 264, 77}) {
-        CHECK(wrong_products<f16, f16>("Product<f16, f16, 128, 128, 32>", 136, n, 200) == 0);
+    const bool has_tensor_memory = Device::current().properties().has_tensor_memory;
+    tile::LaunchReport report;
+    for (const std::int64_t n : {128, 264}) {
+        CHECK(wrong_products<f16, f16>("Product<f16, f16, 128, 128, 32>", 136, n, 200, report) == 0);
+        CHECK(report.instructions == best());
+        CHECK(report.pairs == has_tensor_memory);
+        CHECK(report.reason == "");
     }
-    CHECK(wrong_products<f16, float>("Product<f16, float, 128, 64, 32>", 300, 96, 64) == 0);
+    CHECK(wrong_products<f16, f16>("Product<f16, f16, 128, 128, 32>", 136, 77, 200, report) == 0);
+    CHECK(report.instructions == tile::Instructions::mma_sync);
+    CHECK(wrong_products<f16, float>("Product<f16, float, 128, 64, 32>", 300, 96, 64, report) == 0);
+    CHECK(report.instructions == best());
+    CHECK_FALSE(report.pairs);
+    CHECK(has(std::string(report.reason), has_tensor_memory ? "B in halves of whole swizzled lines" : ""));
 }
 
 TEST_CASE("softmax of rows, which threads exchange")
@@ -305,7 +329,8 @@ TEST_CASE("matrices that a program chooses by number")
     const std::vector<int> chosen{2, 0, 1, 2};
     const auto numbers = DeviceBuffer<int>::from_host(stream, chosen);
     const BatchView<f16> weights(w.device.matrix(k, n), experts, k * n, 1, 0);
-    program().kernel("Grouped").launch(stream, x.view(), weights, y.view(), numbers.span());
+    CHECK(program().kernel("Grouped").launch(stream, x.view(), weights, y.view(), numbers.span()).instructions ==
+          best());
     y.read();
     std::size_t wrong = 0;
     for (std::int64_t i = 0; i < m; ++i) {

@@ -30,6 +30,30 @@ struct Twice {
         }
     }
 };
+template <bool Conditional>
+struct Product {
+    tile::Input<bf16, 128, 64> a;
+    tile::Input<bf16, 64, 128> b;
+    tile::Output<bf16, 128, 128> d;
+    bool twice;
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : d.tiles(cta)) {
+            auto sum = tile::zeros<float, 128, 128>(cta);
+            if (!Conditional || twice) {
+                for (auto [left, right] : tile::stream(cta, a.row(at), b.column(at))) {
+                    sum = mma(left, right, sum);
+                }
+            }
+            if (Conditional) {
+                for (auto [left, right] : tile::stream(cta, a.row(at), b.column(at))) {
+                    sum = mma(left, right, sum);
+                }
+            }
+            d.store(at, tile::convert<bf16>(sum));
+        }
+    }
+};
 struct Typo {
     tile::Output<float, 4, 32> y;
     TESSERA_TILE void operator()(auto cta) const
@@ -193,10 +217,38 @@ TEST_CASE("what a program needs is read from its code")
     CHECK(notes.members.of[0].kind == tile::detail::MemberKind::input);
     CHECK(notes.members.of[0].rows == 4);
     CHECK(notes.members.of[1].kind == tile::detail::MemberKind::output);
-    REQUIRE(!notes.places.empty());
-    CHECK(notes.places[0] == tile::detail::MemberNumber(1));
-    REQUIRE(!notes.loads.empty());
-    CHECK(notes.loads[0].member == tile::detail::MemberNumber(0));
-    CHECK(notes.loads[0].bytes == 4 * 32 * sizeof(float));
-    CHECK(notes.streams.empty());
+    REQUIRE(!notes.plan.places.empty());
+    CHECK(notes.plan.places[0] == tile::detail::MemberNumber(1));
+    REQUIRE(!notes.plan.loads.empty());
+    CHECK(notes.plan.loads[0].member == tile::detail::MemberNumber(0));
+    CHECK(notes.plan.loads[0].bytes == 4 * 32 * sizeof(float));
+    CHECK(notes.plan.streams.empty());
+    CHECK(!notes.tcgen05.has_value());
+}
+
+TEST_CASE("what a program needs of tensor memory is read from its code, and compiled for all GPUs that have it")
+{
+    for (const tile::ComputeCapability target : {tile::ComputeCapability{10, 0}, {10, 3}, {11, 0}}) {
+        const std::string ptx = program("none").compile("Product<false>", target).ptx;
+        CHECK(has(ptx, ".entry tessera_tile_tcgen05("));
+        CHECK(has(ptx, ".entry tessera_tile_pairs("));
+        const tile::detail::ProgramNotes notes = tile::detail::notes_of(ptx);
+        REQUIRE(notes.tcgen05.has_value());
+        const tile::detail::Tcgen05Plan& needs = notes.tcgen05->needs;
+        CHECK(needs.refusal == tile::detail::Tcgen05Refusal::none);
+        CHECK(needs.pair_refusal == tile::detail::PairRefusal::none);
+        CHECK(needs.products > 0);
+        CHECK(needs.tiles == 1);
+        CHECK(needs.columns == 128);
+        CHECK(needs.pair_stage_bytes == 2 * (128 * 64 + 64 * 128 / 2));
+        CHECK(notes.tcgen05->plan.stage_bytes == 2 * (128 * 64 + 64 * 128));
+    }
+}
+
+TEST_CASE("a program whose sums depend on the run does not use tensor memory")
+{
+    const tile::detail::ProgramNotes notes = tile::detail::notes_of(program("none").compile("Product<true>", {10, 0}).ptx);
+    REQUIRE(notes.tcgen05.has_value());
+    CHECK(notes.tcgen05->needs.refusal == tile::detail::Tcgen05Refusal::unknown);
+    CHECK(has(std::string(tile::detail::text_of(notes.tcgen05->needs.refusal)), "depends on the run"));
 }

@@ -26,10 +26,12 @@ using tessera::detail::raise;
 constexpr std::string_view operation = "tile::Program";
 constexpr std::size_t most_lines = 30;  // of the compiler that are shown
 
-/// Returns the name of an architecture for NVRTC. Its "a" form has instructions that later GPUs do not have: warpgroups' products.
+/// Returns the name of an architecture for NVRTC. Its "a" form has instructions that later GPUs do not have: warpgroups' products, and
+/// tensor memory.
 std::string architecture(int capability)
 {
-    return fmt::format("sm_{}{}", capability, capability == 90 || capability / 10 == 10 ? "a" : "");
+    return fmt::format("sm_{}{}", capability,
+                       capability == 90 || capability / 10 == 10 || capability / 10 == 11 ? "a" : "");
 }
 
 /// Returns the source with the entries of a type.
@@ -229,10 +231,16 @@ std::shared_ptr<const LoadedProgram> load(const std::shared_ptr<const NotedProgr
         check(cudaLibraryGetKernel(&loaded->mma_sync, loaded->library, "tessera_tile_mma_sync"), "cudaLibraryGetKernel",
               operation, caller);
     }
-    if (program->notes.members.threads_wgmma != 0 &&
-        cudaLibraryGetKernel(&loaded->wgmma, loaded->library, "tessera_tile_wgmma") != cudaSuccess) {
-        tessera::detail::forget(cudaGetLastError());
-        loaded->wgmma = nullptr;
+    const auto find = [&](cudaKernel_t& kernel, const char* name) {
+        if (cudaLibraryGetKernel(&kernel, loaded->library, name) != cudaSuccess) {
+            tessera::detail::forget(cudaGetLastError());
+            kernel = nullptr;
+        }
+    };
+    find(loaded->wgmma, "tessera_tile_wgmma");
+    if (program->notes.tcgen05) {
+        find(loaded->tcgen05, "tessera_tile_tcgen05");
+        find(loaded->pairs, "tessera_tile_pairs");
     }
     return loaded;
 }

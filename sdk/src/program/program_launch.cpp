@@ -18,7 +18,7 @@ namespace {
 
 using tessera::detail::raise;
 constexpr std::string_view operation = "tile::Kernel::launch";
-constexpr std::size_t most_parameter_bytes = 4096 - sizeof(SharedMemory);
+constexpr std::size_t most_parameter_bytes = 4096 - sizeof(SharedMemory) - sizeof(TensorMemory);
 
 std::string_view name_of(ValueKind kind)
 {
@@ -82,7 +82,10 @@ public:
     }
 
     void* data() noexcept { return bytes_; }
-    Plan plan() const;
+    /// Returns what the program needs on mma.sync and wgmma.
+    Plan plan() const { return plan(notes_.plan); }
+    /// Returns what it needs on tcgen05.
+    PlanWithTensorMemory tcgen05_plan() const;
 
 private:
     void require(const LoadedProgram& loaded, std::size_t count, const std::source_location& caller) const
@@ -142,18 +145,15 @@ private:
                 copy(index, OutputState<const std::byte, RowMajor>{
                                 argument.memory, raster_of(argument.memory, member.rows, member.columns)});
                 break;
-            case MemberKind::numbers: {
-                struct {
-                    const void* data;
-                    std::size_t size;
-                    int device;
-                } const state{argument.value, argument.count, argument.device};
-                copy(index, state);
+            case MemberKind::numbers:
+                copy(index, NumbersState<std::byte>{static_cast<const std::byte*>(argument.value), argument.count,
+                                                    argument.device});
                 break;
-            }
             case MemberKind::value: std::memcpy(bytes_ + notes_.offsets[index], argument.value, member.bytes); break;
         }
     }
+
+    Plan plan(const PlanNotes& notes) const;
 
     static int tensor_map_type_of(ElementType element)
     {
@@ -192,14 +192,14 @@ private:
     alignas(128) std::byte bytes_[most_parameter_bytes] = {};
 };
 
-Plan Packed::plan() const
+Plan Packed::plan(const PlanNotes& notes) const
 {
     Plan plan;
-    plan.scratch_bytes = notes_.scratch_bytes;
-    plan.stage_bytes = notes_.stage_bytes;
-    plan.held_bytes = notes_.held_bytes;
-    plan.held = notes_.held;
-    for (const MemberNumber& place : notes_.places) {
+    plan.scratch_bytes = notes.scratch_bytes;
+    plan.stage_bytes = notes.stage_bytes;
+    plan.held_bytes = notes.held_bytes;
+    plan.held = notes.held;
+    for (const MemberNumber& place : notes.places) {
         for_each(place, MemberKind::output, [&](std::size_t i) {
             const Member& member = notes_.members.of[i];
             const AnyMemory& memory = arguments_[i].memory;
@@ -216,13 +216,13 @@ Plan Packed::plan() const
             plan.note_device(arguments_[i].device);
         }
     }
-    for (const MemberNumber& matrix : notes_.matrices) {
+    for (const MemberNumber& matrix : notes.matrices) {
         if (matrix) {  // the kernel checks the others
             plan.note_batches(arguments_[*matrix].memory.batches);
         }
     }
     const auto need_map = [&](std::size_t i) { plan.by_tma = plan.by_tma && has_map_[i]; };
-    for (const auto& bands : notes_.streams) {
+    for (const auto& bands : notes.streams) {
         const NotedBand* first = nullptr;
         for (const NotedBand& band : bands) {
             for_each(band.member, MemberKind::input, need_map);
@@ -237,10 +237,10 @@ Plan Packed::plan() const
             plan.note_extents({extent(*first), extent(band)});
         }
     }
-    for (const MemberNumber& held : notes_.held_members) {
+    for (const MemberNumber& held : notes.held_members) {
         for_each(held, MemberKind::input, need_map);
     }
-    for (const NotedLoad& load : notes_.loads) {
+    for (const NotedLoad& load : notes.loads) {
         bool can = true;
         for_each(load.member, MemberKind::input, [&](std::size_t i) { can = can && can_pass(load, i); });
         plan.note_load(load.bytes, can);
@@ -248,37 +248,66 @@ Plan Packed::plan() const
     return plan;
 }
 
+PlanWithTensorMemory Packed::tcgen05_plan() const
+{
+    if (!notes_.tcgen05) {
+        return {};
+    }
+    const Tcgen05Notes& notes = *notes_.tcgen05;
+    PlanWithTensorMemory both{plan(notes.plan), notes.needs};
+    for (const MemberNumber& place : notes.plan.places) {
+        for_each(place, MemberKind::output, [&](std::size_t i) {
+            const Member& member = notes_.members.of[i];
+            const AnyMemory& memory = arguments_[i].memory;
+            both.tcgen05.note_places(tiles_along(memory.rows, member.rows),
+                                     tiles_along(memory.columns, member.columns));
+        });
+    }
+    return both;
+}
+
 }  // namespace
 }  // namespace detail
 
-void Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgument* arguments, std::size_t count) const
+LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgument* arguments, std::size_t count) const
 {
     const detail::LoadedProgram& loaded = *program_;
     tessera::detail::require_same_device(detail::operation, on.caller, "the stream", on.stream.device(), "the kernel",
                                          loaded.device);
     detail::Packed packed(loaded, arguments, count, on);
     const detail::ProgramMembers& members = loaded.program->notes.members;
-    // Not for tcgen05: what a program does with its sums is planned by running it.
-    const detail::Candidates candidates{
-        .mma_sync = {reinterpret_cast<const void*>(loaded.mma_sync), static_cast<int>(members.threads_mma_sync)},
-        .wgmma = {reinterpret_cast<const void*>(loaded.wgmma), static_cast<int>(members.threads_wgmma)},
-        .tcgen05 = {},
-        .pairs = {}};
-    const detail::Choice choice = detail::choose(packed.plan(), {}, on.stream, candidates,
-                                                 {.stages = static_cast<int>(members.stages)}, on.caller);
-    if (choice.report.ctas == 0) {
-        return;
+    const auto candidate = [](cudaKernel_t kernel, std::uint32_t threads) {
+        return detail::Candidate{reinterpret_cast<const void*>(kernel), static_cast<int>(threads)};
+    };
+    const detail::Candidates candidates{.mma_sync = candidate(loaded.mma_sync, members.threads_mma_sync),
+                                        .wgmma = candidate(loaded.wgmma, members.threads_wgmma),
+                                        .tcgen05 = candidate(loaded.tcgen05, members.threads_tcgen05),
+                                        .pairs = candidate(loaded.pairs, members.threads_tcgen05)};
+    const detail::Choice choice =
+        detail::choose(packed.plan(), packed.tcgen05_plan(), on.stream, candidates,
+                       {.stages = static_cast<int>(members.stages), .pairs = members.pairs}, on.caller);
+    const LaunchReport& report = choice.report;
+    if (report.ctas == 0) {
+        return report;
     }
-    const bool by_wgmma = choice.report.instructions == Instructions::wgmma;
-    const detail::Candidate& chosen = by_wgmma ? candidates.wgmma : candidates.mma_sync;
-    LaunchConfig config(on.stream, {choice.report.ctas}, {static_cast<unsigned>(chosen.threads)}, on.caller);
-    config.shared_memory_bytes(choice.report.shared_memory_bytes);
-    if (by_wgmma) {
+    const bool by_tcgen05 = report.instructions == Instructions::tcgen05;
+    const detail::Candidate& chosen = report.pairs                                 ? candidates.pairs
+                                      : by_tcgen05                                 ? candidates.tcgen05
+                                      : report.instructions == Instructions::wgmma ? candidates.wgmma
+                                                                                   : candidates.mma_sync;
+    LaunchConfig config(on.stream, {report.ctas}, {static_cast<unsigned>(chosen.threads)}, on.caller);
+    config.shared_memory_bytes(report.shared_memory_bytes);
+    if (report.pairs) {
+        config.cluster({2});
+    }
+    if (report.instructions != Instructions::mma_sync) {
         config.programmatic_dependent_launch();
     }
     detail::SharedMemory memory = choice.memory;
-    void* parameters[] = {packed.data(), &memory};
+    detail::TensorMemory tensor_memory = choice.tensor_memory;
+    void* parameters[] = {packed.data(), &memory, &tensor_memory};  // only tcgen05's kernels have the third
     tessera::detail::launch_kernel(chosen.kernel, config, parameters);
+    return report;
 }
 
 }  // namespace tessera::tile

@@ -11,8 +11,6 @@
 namespace tessera::tile::detail {
 namespace {
 
-constexpr std::string_view parameter = "tessera_tile_plan_param_0";
-
 /// What a register of the plan holds, as far as it matters.
 struct Content {
     enum class Kind : std::uint8_t { unknown, number, address, loaded } kind = Kind::unknown;
@@ -55,9 +53,6 @@ Content content_of(const Registers& registers, std::string_view word)
 {
     if (const auto number = number_in(word)) {
         return {Content::Kind::number, *number};
-    }
-    if (word == parameter) {
-        return {Content::Kind::address, 0};
     }
     const auto found = registers.find(word);
     return found == registers.end() ? Content{} : found->second;
@@ -111,10 +106,18 @@ void follow(Registers& registers, const std::vector<std::string_view>& words)
     }
 }
 
-/// Returns the body of the kernel that has the notes.
-std::string_view plan_in(std::string_view ptx)
+constexpr std::string_view plan_entry = "tessera_tile_plan";
+constexpr std::string_view tcgen05_plan_entry = "tessera_tile_plan_tcgen05";
+
+std::size_t find_entry(std::string_view ptx, std::string_view name)
 {
-    const std::size_t entry = ptx.find(".entry tessera_tile_plan(");
+    return ptx.find(".entry " + std::string(name) + "(");
+}
+
+/// Returns the body of a kernel that has notes.
+std::string_view plan_in(std::string_view ptx, std::string_view name)
+{
+    const std::size_t entry = find_entry(ptx, name);
     const std::size_t begin = entry == std::string_view::npos ? entry : ptx.find("\n{", entry);
     const std::size_t end = begin == std::string_view::npos ? begin : ptx.find("\n}", begin);
     if (end == std::string_view::npos) {
@@ -148,11 +151,19 @@ ProgramMembers members_in(std::string_view ptx)
     return members;
 }
 
-/// Notes of one program, while they are read.
+/// Notes of one plan, while they are read.
 class Reader {
 public:
-    Reader(std::string_view ptx, ProgramNotes& notes) : notes_(notes), plan_(plan_in(ptx))
+    /// @param needs  what is noted of tcgen05; null for other instructions
+    Reader(std::string_view ptx, std::string_view entry, const std::vector<std::uint32_t>& offsets, PlanNotes& notes,
+           Tcgen05Plan* needs)
+        : offsets_(offsets),
+          notes_(notes),
+          needs_(needs),
+          parameter_(std::string(entry) + "_param_0"),
+          plan_(plan_in(ptx, entry))
     {
+        registers_.emplace(parameter_, Content{Content::Kind::address, 0});
         // Registers first: a loop may use one above its definition.
         for_each_line(plan_, [&](std::string_view line) {
             const std::vector<std::string_view> words = words_of(line);
@@ -200,6 +211,38 @@ private:
             notes_.held_bytes = std::max(notes_.held_bytes, bytes(value(0)));
             notes_.held = std::max(notes_.held, static_cast<int>(bytes(value(1))));
             notes_.held_members.push_back(member(value(2)));
+        } else if (needs_ != nullptr) {
+            note_for_tcgen05(what, value);
+        }
+    }
+
+    template <class Value>
+    void note_for_tcgen05(std::string_view what, Value value)
+    {
+        const auto number = [&](std::size_t i) -> std::optional<std::int64_t> {
+            const Content content = value(i);
+            return content.kind == Content::Kind::number ? std::optional(content.value) : std::nullopt;
+        };
+        if (what == "refusal") {
+            needs_->refuse(static_cast<Tcgen05Refusal>(number(0).value_or(0)));
+        } else if (what == "pair_refusal") {
+            needs_->refuse_pairs(static_cast<PairRefusal>(number(0).value_or(0)));
+        } else if (what == "product") {
+            needs_->products++;
+        } else if (what == "pair_stream") {
+            if (const auto size = number(0)) {
+                needs_->note_stream_of_pair(static_cast<std::size_t>(*size));
+            } else {
+                needs_->refuse_pairs(PairRefusal::bands);
+            }
+        } else if (what == "tensor_tile") {
+            const auto columns = number(0);
+            const auto count = number(1);
+            if (columns && count) {
+                needs_->note_tile(static_cast<std::uint32_t>(*columns), static_cast<int>(*count));
+            } else {
+                needs_->refuse(Tcgen05Refusal::unknown);
+            }
         }
     }
 
@@ -216,15 +259,18 @@ private:
         if (content.kind != Content::Kind::loaded) {
             return std::nullopt;
         }
-        for (std::size_t i = notes_.offsets.size(); i-- > 0;) {
-            if (content.value >= notes_.offsets[i]) {
+        for (std::size_t i = offsets_.size(); i-- > 0;) {
+            if (content.value >= offsets_[i]) {
                 return i;
             }
         }
         return std::nullopt;
     }
 
-    ProgramNotes& notes_;
+    const std::vector<std::uint32_t>& offsets_;
+    PlanNotes& notes_;
+    Tcgen05Plan* needs_;
+    std::string parameter_;
     std::string_view plan_;
     Registers registers_;
 };
@@ -242,7 +288,11 @@ ProgramNotes notes_of(std::string_view ptx)
         notes.offsets.push_back(offset);
         end = offset + member.bytes;
     }
-    Reader(ptx, notes).read();
+    Reader(ptx, plan_entry, notes.offsets, notes.plan, nullptr).read();
+    if (find_entry(ptx, tcgen05_plan_entry) != std::string_view::npos) {
+        Tcgen05Notes& tcgen05 = notes.tcgen05.emplace();
+        Reader(ptx, tcgen05_plan_entry, notes.offsets, tcgen05.plan, &tcgen05.needs).read();
+    }
     return notes;
 }
 

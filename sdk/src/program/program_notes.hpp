@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/tile/program_members.hpp"
+#include "tessera/tile/tcgen05_plan.hpp"
 
 namespace tessera::tile::detail {
 
@@ -30,9 +31,7 @@ struct NotedLoad {
 };
 
 /// What a program needs: what `Plan` has, as far as it does not depend on the arguments.
-struct ProgramNotes {
-    ProgramMembers members;
-    std::vector<std::uint32_t> offsets;  // of the members
+struct PlanNotes {
     std::size_t scratch_bytes = 0;
     std::size_t stage_bytes = 0;
     std::size_t held_bytes = 0;
@@ -42,6 +41,20 @@ struct ProgramNotes {
     std::vector<MemberNumber> held_members;
     std::vector<NotedLoad> loads;
     std::vector<std::vector<NotedBand>> streams;
+};
+
+/// What a program needs on tcgen05.
+struct Tcgen05Notes {
+    PlanNotes plan;
+    Tcgen05Plan needs;  // as far as they do not depend on the arguments
+};
+
+/// What the compiler says of a program.
+struct ProgramNotes {
+    ProgramMembers members;
+    std::vector<std::uint32_t> offsets;  // of the members
+    PlanNotes plan;
+    std::optional<Tcgen05Notes> tcgen05;  // nothing if there is no code for it
 };
 
 /// Reads the notes that tile/plan_comments.cuh and tile/program_entries.cuh write.

@@ -33,14 +33,17 @@ struct LoadedProgram {
     int device = -1;
     cudaLibrary_t library = nullptr;
     cudaKernel_t mma_sync = nullptr;
-    cudaKernel_t wgmma = nullptr;  // null if there is none
+    cudaKernel_t wgmma = nullptr;    // null if there is none
+    cudaKernel_t tcgen05 = nullptr;  // null if there is none
+    cudaKernel_t pairs = nullptr;    // null if there is none
 };
 
 /// For callers of which only the run knows the arguments.
 struct KernelAccess {
-    static void launch(const Kernel& kernel, const LaunchOn& on, const ProgramArgument* arguments, std::size_t count)
+    static LaunchReport launch(const Kernel& kernel, const LaunchOn& on, const ProgramArgument* arguments,
+                               std::size_t count)
     {
-        kernel.launch_with(on, arguments, count);
+        return kernel.launch_with(on, arguments, count);
     }
     static int device(const Kernel& kernel) { return kernel.program_->device; }
     static const ProgramMembers& members(const Kernel& kernel) { return kernel.program_->program->notes.members; }

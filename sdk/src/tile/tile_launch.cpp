@@ -160,8 +160,8 @@ std::string_view why_not_tcgen05(const PlanWithTensorMemory& plan, const Candida
     if (!has_code(candidates.tcgen05)) {
         return "the program is not compiled for tcgen05: its architectures lack the device's family, such as 100f";
     }
-    if (plan.tcgen05.refusal != nullptr) {
-        return plan.tcgen05.refusal;
+    if (plan.tcgen05.refusal != Tcgen05Refusal::none) {
+        return text_of(plan.tcgen05.refusal);
     }
     if (plan.tcgen05.products == 0) {
         return "the program has no products";
@@ -179,8 +179,8 @@ std::string_view why_not_pairs(const Tcgen05Plan& plan, const Hints& hints)
     if (!hints.pairs) {
         return "the program's hints want no pairs of CTAs";
     }
-    if (plan.pair_refusal != nullptr) {
-        return plan.pair_refusal;
+    if (plan.pair_refusal != PairRefusal::none) {
+        return text_of(plan.pair_refusal);
     }
     return plan.tile_rows == 1 ? "the output has one row of tiles: there are no pairs" : std::string_view();
 }
@@ -198,6 +198,40 @@ TensorMemory tensor_memory_of(const Tcgen05Plan& plan)
 }
 
 }  // namespace
+
+std::string_view text_of(Tcgen05Refusal refusal)
+{
+    switch (refusal) {
+        case Tcgen05Refusal::none: break;
+        case Tcgen05Refusal::sums:
+            return "tcgen05 has sums of 64 rows or a multiple of 128, and of a multiple of 16 columns up to 256";
+        case Tcgen05Refusal::operand: return "tcgen05 cannot read a tile of a product";
+        case Tcgen05Refusal::register_operand:
+            return "tcgen05 multiplies a tile in registers with 64 rows or a multiple of 128, and sums of a multiple "
+                   "of 16 columns up to 256";
+        case Tcgen05Refusal::passed_on: return "sums are used after they were passed on: they are in one place only";
+        case Tcgen05Refusal::unknown:
+            return "how many sums the program has at once depends on the run: they are made and multiplied under a "
+                   "condition";
+    }
+    return {};
+}
+
+std::string_view text_of(PairRefusal refusal)
+{
+    switch (refusal) {
+        case PairRefusal::none: break;
+        case PairRefusal::product:
+            return "a pair's products have a multiple of 128 rows, and B in halves of whole swizzled lines: 128 "
+                   "columns of 16 bits";
+        case PairRefusal::bands:
+            return "the CTAs of a pair have A of their own and share B: A is row(at), or held, and B is column(at)";
+        case PairRefusal::register_operand: return "a tile in registers is multiplied by one CTA";
+        case PairRefusal::row: return "the program asks for a place's row: the CTAs of a pair could go different ways";
+        case PairRefusal::outputs: return "the program has outputs of other tile rows and columns";
+    }
+    return {};
+}
 
 bool has_tensor_memory(StreamRef stream, const std::source_location& caller)
 {

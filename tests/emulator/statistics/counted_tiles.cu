@@ -3,7 +3,7 @@
 ///     tessera-emu --device b200 --numerics fast --statistics json:FILE -- counted_tiles run
 ///     counted_tiles check FILE
 ///
-/// `run` launches D = A * B of ones, so that each element of D is K. `check` prints a table, and fails if a launch was not on
+/// Two of the tiles are compiled at run time, too, from the same source. `run` launches D = A * B of ones, so that each element of D is K. `check` prints a table, and fails if a launch was not on
 /// tcgen05, in pairs of CTAs where it can be, or read a byte of A and B, brought one to shared memory or issued an MMA more or less
 /// often than its tiles need, or ran on fewer CTAs.
 
@@ -20,6 +20,8 @@
 #include "figures.hpp"
 #include "tessera/tessera.hpp"
 #include "tessera/tile.cuh"
+#include "tessera/tile/program.hpp"
+#include "tile_gemm.cuh"
 
 using namespace tessera;
 
@@ -33,11 +35,13 @@ constexpr std::int64_t element_bytes = 2;  // bf16
 struct TileShape {
     int m, n;
     bool b_is_column_major;
-    bool pairs;  // halves of B are whole boxes of TMA
+    bool pairs;             // halves of B are whole boxes of TMA
+    bool run_time = false;  // compiled at run time
 };
-constexpr std::array tiles{TileShape{128, 128, false, true},  TileShape{128, 256, false, true},
-                           TileShape{128, 256, true, true},   TileShape{256, 128, false, true},
-                           TileShape{128, 192, false, false}, TileShape{128, 64, true, false}};
+constexpr std::array tiles{TileShape{128, 128, false, true},       TileShape{128, 256, false, true},
+                           TileShape{128, 256, true, true},        TileShape{256, 128, false, true},
+                           TileShape{128, 192, false, false},      TileShape{128, 64, true, false},
+                           TileShape{128, 256, false, true, true}, TileShape{128, 64, true, false, true}};
 
 struct Shape {
     std::int64_t m, n, k;
@@ -47,23 +51,14 @@ constexpr std::array shapes{Shape{1024, 1024, 512}, Shape{2048, 512, 256},
                             Shape{1000, 1000, 1000},  // tiles that are not full
                             Shape{4096, 2560, 64}};   // more tiles than SMs
 
-template <int M, int N, class OrderB>
-struct TileGemm {
-    tile::Input<bf16, M, k_of_tile> a;
-    tile::Input<bf16, k_of_tile, N, OrderB> b;
-    tile::Output<bf16, M, N> d;
-
-    TESSERA_TILE void operator()(auto cta) const
-    {
-        for (auto at : d.tiles(cta)) {
-            auto sum = tile::zeros<float, M, N>(cta);
-            for (auto [left, right] : tile::stream(cta, a.row(at), b.column(at))) {
-                sum = mma(left, right, sum);
-            }
-            d.store(at, tile::convert<bf16>(sum));
-        }
-    }
-};
+/// Compiles a tile GEMM.
+tile::Kernel compiled(const TileShape& tile)
+{
+    static const tile::Program program =
+        tile::Program::from_file(TESSERA_STATISTICS_SOURCES "/tile_gemm.cuh", {.cache_folder = "none"});
+    return program.kernel("TileGemm<" + std::to_string(tile.m) + ", " + std::to_string(tile.n) +
+                          ", tessera::" + (tile.b_is_column_major ? "ColumnMajor>" : "RowMajor>"));
+}
 
 template <std::size_t Tile>
 bool run_tile(const Stream& stream, const Shape& shape)
@@ -77,8 +72,12 @@ bool run_tile(const Stream& stream, const Shape& shape)
     const auto b = ones(shape.k * shape.n);
     DeviceBuffer<bf16> d(stream, static_cast<std::size_t>(shape.m * shape.n));
     const auto launch = [&](const auto& b_matrix) {
-        return tile::launch(
-            stream, TileGemm<tile.m, tile.n, OrderB>{a.matrix(shape.m, shape.k), b_matrix, d.matrix(shape.m, shape.n)});
+        if constexpr (tiles[Tile].run_time) {
+            return compiled(tile).launch(stream, a.matrix(shape.m, shape.k), b_matrix, d.matrix(shape.m, shape.n));
+        } else {
+            return tile::launch(stream, TileGemm<tiles[Tile].m, tiles[Tile].n, OrderB>{
+                                            a.matrix(shape.m, shape.k), b_matrix, d.matrix(shape.m, shape.n)});
+        }
     };
     tile::LaunchReport report;
     if constexpr (tile.b_is_column_major) {
@@ -148,11 +147,12 @@ int check(const char* path)
             const Paper counted{figure(line, "tma_global_read_bytes"), figure(line, "tma_load_bytes"),
                                 figure(line, "mma_issued"), figure(line, "ctas")};
             const auto number = [](std::int64_t value) { return static_cast<long long>(value); };
-            std::printf("| %lldx%lldx%lld | %dx%d%s | %s | %lld (%lld) | %lld (%lld) | %lld (%lld) | %lld |\n",
+            std::printf("| %lldx%lldx%lld | %dx%d%s%s | %s | %lld (%lld) | %lld (%lld) | %lld (%lld) | %lld |\n",
                         number(shape.m), number(shape.n), number(shape.k), tile.m, tile.n,
-                        tile.b_is_column_major ? ", B column-major" : "", tile.pairs ? "in pairs" : "alone",
-                        number(counted.read), number(paper.read), number(counted.loaded), number(paper.loaded),
-                        number(counted.mmas), number(paper.mmas), number(counted.ctas));
+                        tile.b_is_column_major ? ", B column-major" : "", tile.run_time ? ", at run time" : "",
+                        tile.pairs ? "in pairs" : "alone", number(counted.read), number(paper.read),
+                        number(counted.loaded), number(paper.loaded), number(counted.mmas), number(paper.mmas),
+                        number(counted.ctas));
             const bool as_on_paper = counted.read == paper.read && counted.loaded == paper.loaded &&
                                      counted.mmas == paper.mmas && counted.ctas == paper.ctas;
             if (!as_on_paper) {

@@ -7,6 +7,7 @@
 
 #include "tessera/detail/language.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -53,6 +54,14 @@ template <class T, class Order>
 struct OutputState {
     Memory<T, Order> memory;
     TileRaster raster;
+};
+
+/// What `Numbers` have.
+template <class T>
+struct NumbersState {
+    const T* data = nullptr;
+    std::size_t size = 0;
+    int device = -1;
 };
 
 /// Tile rows of a raster group: CTAs that run at the same time share rows and columns of the inputs in L2.

@@ -84,19 +84,15 @@ TESSERA_TILE void plan_product([[maybe_unused]] const A& a, [[maybe_unused]] con
 {
     using Single = SharedProduct<Machine, 1, M, N, A, B>;
     if constexpr (!Single::Product::has_sums || !lane_layout<Machine, M, N>::is_tile) {
-        note_tcgen05_refusal(
-            "tcgen05 has sums of 64 rows or a multiple of 128, and of a multiple of 16 columns up to 256");
+        note_refusal<Tcgen05Refusal::sums>();
     } else if constexpr (!Single::exists) {
-        note_tcgen05_refusal("tcgen05 cannot read a tile of a product");
+        note_refusal<Tcgen05Refusal::operand>();
     }
     if constexpr (!SharedProduct<Machine, 2, M, N, A, B>::exists) {
-        note_pair_refusal(
-            "a pair's products have a multiple of 128 rows, and B in halves of whole swizzled lines: 128 columns of 16 "
-            "bits");
+        note_refusal<PairRefusal::product>();
     }
     if (a.kind() != BandKind::of_place_rows || b.kind() != BandKind::of_place_columns) {
-        note_pair_refusal(
-            "the CTAs of a pair have A of their own and share B: A is row(at), or held, and B is column(at)");
+        note_refusal<PairRefusal::bands>();
     }
     note_product();
 }
@@ -180,11 +176,9 @@ TESSERA_TILE void multiply_tcgen05(Sums<Machine, M, N>& sums, const Tile<T, M, K
     constexpr bool plans = Machine::role == Role::plan;
     if constexpr (plans) {
         if constexpr (!RegisterProduct<Machine, 1, M, N, K, T, B>::exists) {
-            note_tcgen05_refusal(
-                "tcgen05 multiplies a tile in registers with 64 rows or a multiple of 128, and sums of a multiple of "
-                "16 columns up to 256");
+            note_refusal<Tcgen05Refusal::register_operand>();
         }
-        note_pair_refusal("a tile in registers is multiplied by one CTA");
+        note_refusal<PairRefusal::register_operand>();
         note_product();
     }
     if constexpr (plans || (Machine::ctas == 1 && RegisterProduct<Machine, 1, M, N, K, T, B>::exists)) {

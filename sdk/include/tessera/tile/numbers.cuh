@@ -13,6 +13,7 @@
 #ifndef __CUDACC_RTC__
 #include "tessera/device_span.hpp"
 #endif
+#include "tessera/tile/matrix.hpp"
 #include "tessera/tile/plan.hpp"
 #include "tessera/tile/tile.cuh"
 
@@ -41,9 +42,7 @@ public:
     Numbers() = default;
 #ifndef __CUDACC_RTC__
     /// Refers to the elements of a span.
-    Numbers(const DeviceSpan<const T>& numbers)
-        : data_(numbers.data()), size_(numbers.size()), device_(numbers.device())
-    {}
+    Numbers(const DeviceSpan<const T>& numbers) : state_{numbers.data(), numbers.size(), numbers.device()} {}
     /// Refers to elements that can be written, too.
     Numbers(const DeviceSpan<T>& numbers) : Numbers(DeviceSpan<const T>(numbers)) {}
 #endif
@@ -52,20 +51,18 @@ public:
     TESSERA_TILE T operator[]([[maybe_unused]] std::size_t index) const
     {
 #ifdef __CUDA_ARCH__
-        tessera::detail::trap_unless(index < size_);
-        return data_[index];
+        tessera::detail::trap_unless(index < state_.size);
+        return state_.data[index];
 #else
-        detail::note_device(device_);
+        detail::note_device(state_.device);
         return T{};
 #endif
     }
     /// Returns how many numbers there are.
-    TESSERA_TILE std::size_t size() const { return size_; }
+    TESSERA_TILE std::size_t size() const { return state_.size; }
 
 private:
-    const T* data_ = nullptr;
-    std::size_t size_ = 0;
-    int device_ = -1;
+    detail::NumbersState<T> state_;
 };
 
 }  // namespace tessera::tile

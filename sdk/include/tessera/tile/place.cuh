@@ -39,7 +39,7 @@ template <class Machine>
 TESSERA_TILE void note_row_is_read()
 {
     if constexpr (Machine::instructions == Instructions::tcgen05 && Machine::role == Role::plan) {
-        note_pair_refusal("the program asks for a place's row: the CTAs of a pair could go different ways");
+        note_refusal<PairRefusal::row>();
     } else if constexpr (Machine::ctas == 2) {
         refuse_branch();
     }
@@ -190,7 +190,15 @@ public:
             return *this;
         }
         /// Returns false after the last place.
-        TESSERA_TILE bool operator!=(End) const { return tile_ < order_.count(); }
+        TESSERA_TILE bool operator!=(End) const
+        {
+#ifdef __CUDACC_RTC__
+            if constexpr (Machine::is_planned) {
+                return tile_ == 0;  // for any output: the plan is made for all
+            }
+#endif
+            return tile_ < order_.count();
+        }
 
     private:
         detail::TileOrder order_;
@@ -205,11 +213,15 @@ public:
     /// Returns the first place.
     TESSERA_TILE Iterator begin() const
     {
+        if constexpr (Machine::is_planned) {
+            return Iterator(order_, *ring_, 0, order_.count());  // a plan is made of the first alone
+        } else {
 #ifdef __CUDA_ARCH__
-        return Iterator(order_, *ring_, blockIdx.x / Machine::ctas, gridDim.x / Machine::ctas);
+            return Iterator(order_, *ring_, blockIdx.x / Machine::ctas, gridDim.x / Machine::ctas);
 #else
-        return Iterator(order_, *ring_, 0, order_.count());  // a plan is made of the first alone
+            return Iterator(order_, *ring_, 0, 1);  // no such role is on the host
 #endif
+        }
     }
     /// Returns the end.
     TESSERA_TILE End end() const { return {}; }

@@ -21,6 +21,7 @@
 #include "tessera/element.hpp"
 #include "tessera/matrix_view.hpp"
 #include "tessera/stream.hpp"
+#include "tessera/tile/launch_report.hpp"
 #include "tessera/tile/matrix.hpp"
 #include "tessera/tile/program_members.hpp"
 #include "tessera/tile/view_arguments.hpp"
@@ -156,13 +157,14 @@ public:
     /// @par Synchronization
     /// As `tile::launch`.
     ///
+    /// @return  as `tile::launch`
     /// @throws Error  `invalid_argument` for arguments that do not fit the members, and as `tile::launch`
     template <class... Arguments>
-    void launch(LaunchOn on, const Arguments&... arguments) const
+    LaunchReport launch(LaunchOn on, const Arguments&... arguments) const
     {
         const std::array<detail::ProgramArgument, sizeof...(Arguments) + 1> all{
             detail::ProgramArgumentOf<Arguments>::from(arguments, on.caller)...};
-        launch_with(on, all.data(), sizeof...(Arguments));
+        return launch_with(on, all.data(), sizeof...(Arguments));
     }
 
     /// Returns the code that the kernel was loaded from.
@@ -174,7 +176,7 @@ private:
     friend class Program;
     friend struct detail::KernelAccess;
     explicit Kernel(std::shared_ptr<const detail::LoadedProgram> program) : program_(std::move(program)) {}
-    void launch_with(const LaunchOn& on, const detail::ProgramArgument* arguments, std::size_t count) const;
+    LaunchReport launch_with(const LaunchOn& on, const detail::ProgramArgument* arguments, std::size_t count) const;
 
     std::shared_ptr<const detail::LoadedProgram> program_;
 };

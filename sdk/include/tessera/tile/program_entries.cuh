@@ -152,6 +152,8 @@ constexpr ProgramMembers members_of()
     members.bytes = sizeof(Program);
     members.threads_mma_sync = static_cast<std::uint32_t>(threads_of_kernel<Instructions::mma_sync, Program>());
     members.threads_wgmma = static_cast<std::uint32_t>(threads_of_kernel<Instructions::wgmma, Program>());
+    members.threads_tcgen05 = static_cast<std::uint32_t>(threads_of_kernel<Instructions::tcgen05, Program>());
+    members.pairs = program_hints<Program>.pairs;
     members.stages = static_cast<std::uint32_t>(program_hints<Program>.stages);
     return members;
 }
@@ -180,6 +182,30 @@ __global__ void __launch_bounds__(
                        const tessera::tile::detail::SharedMemory memory)
 {
     tessera::tile::detail::run_program<tessera::tile::Instructions::wgmma>(program, memory);
+}
+#endif
+#if defined(__CUDA_ARCH_FAMILY_SPECIFIC__) && \
+    (__CUDA_ARCH_FAMILY_SPECIFIC__ / 100 == 10 || __CUDA_ARCH_FAMILY_SPECIFIC__ / 100 == 11)
+/// Never launched, as tessera_tile_plan.
+__global__ void tessera_tile_plan_tcgen05(const __grid_constant__ TESSERA_TILE_PROGRAM program)
+{
+    tessera::tile::detail::plan_program_for_tcgen05(program);
+}
+__global__ void __launch_bounds__(
+    tessera::tile::detail::threads_of_kernel<tessera::tile::Instructions::tcgen05, TESSERA_TILE_PROGRAM>(), 1)
+    tessera_tile_tcgen05(const __grid_constant__ TESSERA_TILE_PROGRAM program,
+                         const tessera::tile::detail::SharedMemory memory,
+                         const __grid_constant__ tessera::tile::detail::TensorMemory tensor_memory)
+{
+    tessera::tile::detail::run_program_on_tcgen05<1>(program, memory, tensor_memory);
+}
+__global__ void __launch_bounds__(
+    tessera::tile::detail::threads_of_kernel<tessera::tile::Instructions::tcgen05, TESSERA_TILE_PROGRAM>(), 1)
+    tessera_tile_pairs(const __grid_constant__ TESSERA_TILE_PROGRAM program,
+                       const tessera::tile::detail::SharedMemory memory,
+                       const __grid_constant__ tessera::tile::detail::TensorMemory tensor_memory)
+{
+    tessera::tile::detail::run_program_on_tcgen05<2>(program, memory, tensor_memory);
 }
 #endif
 __device__ const tessera::tile::detail::ProgramMembers tessera_tile_members =

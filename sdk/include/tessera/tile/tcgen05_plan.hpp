@@ -9,6 +9,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#ifndef __CUDACC_RTC__
+#include <string_view>
+#endif
 
 #include "tessera/detail/host_device.hpp"
 #include "tessera/device/tile_raster.hpp"
@@ -30,33 +33,64 @@ struct TensorMemory {
     std::int32_t slots = 0;
 };
 
+/// Why a program with products does not run on tcgen05. `text_of` has the sentences.
+enum class Tcgen05Refusal : std::uint8_t {
+    none,
+    sums,              // of a shape that tensor memory does not have
+    operand,           // that the tensor core cannot read
+    register_operand,  // of a shape that tensor memory does not have
+    passed_on,         // sums are used after a copy took them over
+    unknown            // what is in tensor memory depends on the run: for a program that is compiled at run time
+};
+/// Why a program runs on tcgen05 without pairs of CTAs.
+enum class PairRefusal : std::uint8_t {
+    none,
+    product,           // of a shape that a pair does not have
+    bands,             // the CTAs would share A, or not B
+    register_operand,  // which one CTA multiplies
+    row,               // the program asks for a place's row
+    outputs            // of other numbers of tile rows or columns
+};
+
 #ifndef __CUDACC_RTC__
+/// Says it in words.
+std::string_view text_of(Tcgen05Refusal refusal);
+/// Says it in words.
+std::string_view text_of(PairRefusal refusal);
+
 /// What a program needs of tcgen05.
 struct Tcgen05Plan {
-    std::int64_t tile_rows = 0;          // of the output
-    std::int64_t tile_columns = 0;       // of the output
-    std::size_t pair_stage_bytes = 0;    // of a ring slot in a CTA of a pair
-    int products = 0;                    // that the program has
-    int tiles = 0;                       // in tensor memory at once
-    std::uint32_t columns = 0;           // of the widest of them
-    const char* refusal = nullptr;       // why the program does not run on it
-    const char* pair_refusal = nullptr;  // why not in pairs
+    std::int64_t tile_rows = 0;        // of the output
+    std::int64_t tile_columns = 0;     // of the output
+    std::size_t pair_stage_bytes = 0;  // of a ring slot in a CTA of a pair
+    int products = 0;                  // that the program has
+    int tiles = 0;                     // in tensor memory at once
+    std::uint32_t columns = 0;         // of the widest of them
+    Tcgen05Refusal refusal{};          // why the program does not run on it: the first reason
+    PairRefusal pair_refusal{};        // why not in pairs: the first reason
 
-    void refuse(const char* why) noexcept { refusal = refusal != nullptr ? refusal : why; }
-    void refuse_pairs(const char* why) noexcept { pair_refusal = pair_refusal != nullptr ? pair_refusal : why; }
+    void refuse(Tcgen05Refusal why) noexcept { refusal = refusal != Tcgen05Refusal::none ? refusal : why; }
+    void refuse_pairs(PairRefusal why) noexcept
+    {
+        pair_refusal = pair_refusal != PairRefusal::none ? pair_refusal : why;
+    }
     void note_places(std::int64_t rows, std::int64_t row_columns) noexcept
     {
         if (tile_rows == 0) {
             tile_rows = rows;
             tile_columns = row_columns;
         } else if (rows != tile_rows || row_columns != tile_columns) {
-            refuse_pairs("the program has outputs of other tile rows and columns");
+            refuse_pairs(PairRefusal::outputs);
         }
     }
     void note_tile(std::uint32_t its_columns, int count) noexcept
     {
         tiles = count > tiles ? count : tiles;
         columns = its_columns > columns ? its_columns : columns;
+    }
+    void note_stream_of_pair(std::size_t bytes) noexcept
+    {
+        pair_stage_bytes = bytes > pair_stage_bytes ? bytes : pair_stage_bytes;
     }
 };
 
@@ -66,52 +100,77 @@ inline Tcgen05Plan*& tcgen05_planning() noexcept
     static thread_local Tcgen05Plan* plan = nullptr;
     return plan;
 }
+
+/// Calls `note` with the plan that the calling thread makes, if it makes one.
+template <class Note>
+TESSERA_DETAIL_HOST_DEVICE inline void note_for_tcgen05([[maybe_unused]] Note note)
+{
+#ifndef __CUDA_ARCH__
+    if (Tcgen05Plan* const plan = tcgen05_planning()) {
+        note(*plan);
+    }
+#endif
+}
 #endif
 
-// Nobody plans for tcgen05 at run time: what a program does with its sums is known only where it runs.
-#if !defined(__CUDA_ARCH__) && !defined(__CUDACC_RTC__)
-#define TESSERA_DETAIL_NOTE(WHAT)                           \
-    do {                                                    \
-        if (Tcgen05Plan* const plan = tcgen05_planning()) { \
-            plan->WHAT;                                     \
-        }                                                   \
-    } while (false)
-#else
-#define TESSERA_DETAIL_NOTE(WHAT) static_assert(true)
-#endif
+// What follows is called in the planning pass alone.
 
 /// Notes why the program does not run on tcgen05.
-TESSERA_DETAIL_HOST_DEVICE inline void note_tcgen05_refusal([[maybe_unused]] const char* why)
+template <Tcgen05Refusal Why>
+TESSERA_DETAIL_HOST_DEVICE inline void note_refusal()
 {
-    TESSERA_DETAIL_NOTE(refuse(why));
+#ifdef __CUDACC_RTC__
+    asm volatile("// tessera.refusal %0" ::"n"(static_cast<int>(Why)));
+#else
+    note_for_tcgen05([](auto& plan) { plan.refuse(Why); });
+#endif
 }
 /// Notes why the program does not run in pairs of CTAs.
-TESSERA_DETAIL_HOST_DEVICE inline void note_pair_refusal([[maybe_unused]] const char* why)
+template <PairRefusal Why>
+TESSERA_DETAIL_HOST_DEVICE inline void note_refusal()
 {
-    TESSERA_DETAIL_NOTE(refuse_pairs(why));
+#ifdef __CUDACC_RTC__
+    asm volatile("// tessera.pair_refusal %0" ::"n"(static_cast<int>(Why)));
+#else
+    note_for_tcgen05([](auto& plan) { plan.refuse_pairs(Why); });
+#endif
 }
 /// Notes a product.
-TESSERA_DETAIL_HOST_DEVICE inline void note_product() { TESSERA_DETAIL_NOTE(products++); }
-/// Notes the rows and columns of places of an output.
+TESSERA_DETAIL_HOST_DEVICE inline void note_product()
+{
+#ifdef __CUDACC_RTC__
+    asm volatile("// tessera.product" ::);
+#else
+    note_for_tcgen05([](auto& plan) { plan.products++; });
+#endif
+}
+/// Notes the rows and columns of places of an output. At run time the host knows them.
 TESSERA_DETAIL_HOST_DEVICE inline void note_rows_of_places([[maybe_unused]] std::int64_t rows,
                                                            [[maybe_unused]] std::int64_t columns)
 {
-    TESSERA_DETAIL_NOTE(note_places(rows, columns));
+#ifndef __CUDACC_RTC__
+    note_for_tcgen05([&](auto& plan) { plan.note_places(rows, columns); });
+#endif
 }
 /// Notes a stream: the bytes of a step in each CTA of a pair.
-TESSERA_DETAIL_HOST_DEVICE inline void note_stream_of_pair([[maybe_unused]] std::size_t bytes)
+TESSERA_DETAIL_HOST_DEVICE inline void note_stream_of_pair(std::uint32_t bytes)
 {
-    TESSERA_DETAIL_NOTE(pair_stage_bytes = bytes > plan->pair_stage_bytes ? bytes : plan->pair_stage_bytes);
+#ifdef __CUDACC_RTC__
+    asm volatile("// tessera.pair_stream %0" ::"r"(bytes));
+#else
+    note_for_tcgen05([&](auto& plan) { plan.note_stream_of_pair(bytes); });
+#endif
 }
 /// Notes a tile in tensor memory.
 /// @param columns  that it takes there
 /// @param count    how many there are at the time, with this one
-TESSERA_DETAIL_HOST_DEVICE inline void note_tile_in_tensor_memory([[maybe_unused]] std::uint32_t columns,
-                                                                  [[maybe_unused]] int count)
+TESSERA_DETAIL_HOST_DEVICE inline void note_tile_in_tensor_memory(std::uint32_t columns, int count)
 {
-    TESSERA_DETAIL_NOTE(note_tile(columns, count));
+#ifdef __CUDACC_RTC__
+    asm volatile("// tessera.tensor_tile %0 %1" ::"r"(columns), "r"(count));
+#else
+    note_for_tcgen05([&](auto& plan) { plan.note_tile(columns, count); });
+#endif
 }
-
-#undef TESSERA_DETAIL_NOTE
 
 }  // namespace tessera::tile::detail

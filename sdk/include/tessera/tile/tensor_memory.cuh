@@ -191,29 +191,40 @@ TESSERA_TILE void write_slot(StateOf<Machine>& state, int slot, [[maybe_unused]]
     state.written ^= 1U << slot;
 }
 
+TESSERA_TILE int count_ones(std::uint32_t bits)
+{
+#ifdef __CUDA_ARCH__
+    return __popc(bits);
+#else
+    return __builtin_popcount(bits);
+#endif
+}
+/// Of 32 ones: 31.
+TESSERA_TILE int count_trailing_ones(std::uint32_t bits) { return count_ones(bits & ~(bits + 1) & 0x7fffffffU); }
+
 /// Takes a slot that has no tile, in turn, so that the sums of the next work tile are added up while the last ones are stored.
 /// @param columns  that the tile has in tensor memory
 template <class Machine>
 TESSERA_TILE int take_slot(StateOf<Machine>& state, std::uint32_t columns)
 {
-#ifdef __CUDA_ARCH__
-    const std::uint32_t unused = ~state.live & ((1U << state.slots) - 1U);
-    const std::uint32_t later = unused & (~0U << state.next_slot);
-    // A branch that the plan did not see may take more slots, or wider ones.
-    tessera::detail::trap_unless(unused != 0 && columns <= state.slot_columns);
-    const int slot = __ffs(static_cast<int>(later != 0 ? later : unused)) - 1;
-#else
     int slot = 0;
-    while (slot + 1 < state.slots && (state.live >> slot & 1U) != 0) {
-        ++slot;
-    }
+    if constexpr (Machine::is_planned) {
+        slot = count_trailing_ones(state.live);
+    } else {
+#ifdef __CUDA_ARCH__
+        const std::uint32_t unused = ~state.live & ((1U << state.slots) - 1U);
+        const std::uint32_t later = unused & (~0U << state.next_slot);
+        // A branch that the plan did not see may take more slots, or wider ones.
+        tessera::detail::trap_unless(unused != 0 && columns <= state.slot_columns);
+        slot = __ffs(static_cast<int>(later != 0 ? later : unused)) - 1;
 #endif
+    }
     state.next_slot = slot + 1 == state.slots ? 0 : slot + 1;
     state.live |= 1U << slot;
-#ifndef __CUDA_ARCH__
-    constexpr std::uint32_t unit = 32;
-    note_tile_in_tensor_memory((columns + unit - 1) / unit * unit, __builtin_popcount(state.live));
-#endif
+    if constexpr (Machine::is_planned) {
+        constexpr std::uint32_t unit = 32;
+        note_tile_in_tensor_memory((columns + unit - 1) / unit * unit, count_ones(state.live));
+    }
     if ((state.pending >> slot & 1U) != 0) {
         state.pending ^= 1U << slot;
         await_sums<Machine>(state, slot);

@@ -127,7 +127,7 @@ private:
     {
         if constexpr (Machine::role == detail::Role::plan) {
             if (lost_) {
-                detail::note_tcgen05_refusal("sums are used after they were passed on: they are in one place only");
+                detail::note_refusal<detail::Tcgen05Refusal::passed_on>();
             }
         } else {
 #ifdef __CUDA_ARCH__
