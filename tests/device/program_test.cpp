@@ -104,6 +104,29 @@ struct Attention {
     }
 };
 
+template <bool Whole, class E>
+struct Chosen {
+    tile::Input<f16, 128, 32, RowMajor, E> x;
+    tile::Input<f16, 32, 128> w;
+    tile::Output<float, 128, 128> y;
+    tile::Output<float, 1, 128> totals;
+    tile::Numbers<int> rows;
+    static constexpr tile::Hints hints{.whole_tiles = Whole};
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        const auto chosen = tile::gather(x, rows);
+        for (auto at : y.tiles(cta)) {
+            auto sum = tile::zeros<float, 128, 128>(cta);
+            for (auto [left, right] : tile::stream(cta, chosen.row(at), w.column(at))) {
+                sum = mma(left, right, sum);
+            }
+            const auto value = tile::convert<float>(sum);
+            y.store(at, value);
+            tile::atomic_add(totals, at, tile::column_sums(value));
+        }
+    }
+};
+
 struct Grouped {
     tile::Input<f16, 128, 64> x;
     tile::Input<f16, 64, 128> w;
@@ -343,6 +366,54 @@ TEST_CASE("matrices that a program chooses by number")
         }
     }
     CHECK(wrong == 0);
+}
+
+TEST_CASE("rows that a vector names, sums over all places, extents and whole tiles")
+{
+    constexpr std::int64_t rows = 96, m = 256, n = 128, k = 64;
+    const Stream stream;
+    Matrix<f16> x(stream, rows, k), w(stream, k, n);
+    Matrix<float> y(stream, m, n), totals(stream, 1, n);
+    x.fill(small);
+    w.fill(small);
+    std::vector<int> chosen(static_cast<std::size_t>(m));
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+        chosen[i] = static_cast<int>(i * 7 % rows);
+    }
+    const auto numbers = DeviceBuffer<int>::from_host(stream, chosen);
+    for (const char* const type : {"Chosen<false, tile::Extents<>>", "Chosen<true, tile::Extents<96, 64>>"}) {
+        totals.fill([] { return 0; });
+        const tile::LaunchReport report =
+            program().kernel(type).launch(stream, x.view(), w.view(), y.view(), totals.view(), numbers.span());
+        CHECK(report.instructions == tile::Instructions::mma_sync);
+        CHECK((report.reason.empty() || has(std::string(report.reason), "TMA does not gather")));
+        y.read();
+        totals.read();
+        std::size_t wrong = 0;
+        for (std::int64_t j = 0; j < n; ++j) {
+            double total = 0;
+            for (std::int64_t i = 0; i < m; ++i) {
+                double sum = 0;
+                for (std::int64_t l = 0; l < k; ++l) {
+                    sum += x.at(chosen[static_cast<std::size_t>(i)], l) * w.at(l, j);
+                }
+                total += sum;
+                wrong += sum == y.at(i, j) ? 0U : 1U;
+            }
+            wrong += total == totals.at(0, j) ? 0U : 1U;
+        }
+        CHECK(wrong == 0);
+    }
+    const tile::Kernel kernel = program().kernel("Chosen<true, tile::Extents<96, 64>>");
+    CHECK(has(error_of([&] {
+                  kernel.launch(stream, x.view().block(0, 0, 95, k), w.view(), y.view(), totals.view(), numbers.span());
+              }),
+              "the matrix is 95x64, and the program is compiled for 96x64"));
+    CHECK(has(error_of([&] {
+                  kernel.launch(stream, x.view(), w.view(), y.view().block(0, 0, 255, n), totals.view(),
+                                numbers.span());
+              }),
+              "a matrix of 255x128 is not whole tiles of 128x128, and the program's hints say whole_tiles"));
 }
 
 TEST_CASE("arguments that do not fit are refused in words, and nothing is launched")

@@ -1,9 +1,9 @@
 /// Mistakes of tile programs in branches that the host does not see when it plans: each must stop the kernel.
 ///
-///     tile_mistake_test none | row | sums
+///     tile_mistake_test none | row | sums | gather
 ///
 /// `row`: the CTAs of a pair go different ways. `sums`: sums are used after they were passed on, in tensor memory. `none` is the same
-/// program without a mistake. Exit codes: 0 the kernel did what it should, 1 it did not, 77 there is no tensor memory.
+/// program without a mistake. `gather`: a vector names a row that the input does not have. Exit codes: 0 the kernel did what it should, 1 it did not, 77 there is no tensor memory.
 
 #include <cstdio>
 #include <string_view>
@@ -75,15 +75,51 @@ int run()
     return What == Mistake::none ? 0 : 1;
 }
 
+struct Gather {
+    tile::Input<bf16, 16, 32> x;
+    tile::Output<bf16, 16, 32> y;
+    tile::Numbers<int> rows;
+
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : y.tiles(cta)) {
+            y.store(at, tile::gather(x, rows).load(at));
+        }
+    }
+};
+
+/// Returns true if the kernel is stopped when the last number is `last`.
+bool stops_at_row(int last)
+{
+    constexpr std::int64_t rows = 16, columns = 32;
+    const Stream stream;
+    std::vector<int> numbers(rows, 0);
+    numbers.back() = last;
+    const auto x = DeviceBuffer<bf16>::from_host(stream, std::vector<bf16>(rows * columns, bf16(1.0F)));
+    const auto named = DeviceBuffer<int>::from_host(stream, numbers);
+    DeviceBuffer<bf16> y(stream, rows * columns);
+    tile::launch(stream, Gather{x.matrix(rows, columns), y.matrix(rows, columns), named.span()});
+    try {
+        stream.synchronize();
+    } catch (const Error&) {
+        return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
 {
+    const std::string_view mistake = argc == 2 ? argv[1] : "";
+    if (Device::count() > 0 && Device::current().properties().compute_capability_major >= 8 && mistake == "gather") {
+        return !stops_at_row(15) && stops_at_row(16) ? 0
+                                                     : 1;  // the last one: a kernel that is stopped ends the context
+    }
     if (Device::count() == 0 || Device::current().properties().compute_capability_major != 10) {
         std::puts("skipped: this test needs compute capability 10");
         return 77;
     }
-    const std::string_view mistake = argc == 2 ? argv[1] : "";
     if (mistake == "none") {
         return run<Mistake::none>();
     }
@@ -93,6 +129,6 @@ int main(int argc, char** argv)
     if (mistake == "sums") {
         return run<Mistake::sums>();
     }
-    std::fputs("usage: tile_mistake_test none | row | sums\n", stderr);
+    std::fputs("usage: tile_mistake_test none | row | sums | gather\n", stderr);
     return 2;
 }

@@ -70,6 +70,36 @@ tile::LaunchReport tile_sums(StreamRef stream, SumsProgram program, const Matrix
                              const MatrixView<const f16>& b, const MatrixView<const float>& c,
                              const MatrixView<float>& d);
 
+/// What a program is compiled for.
+enum class FixedProgram {
+    whole,          // whole tiles, by its hints
+    extents,        // matrices of (256, 96), (96, 128) and (256, 128), or of (8, 256)
+    ragged_extents  // of (200, any), (80, 136) and (200, 136), or of (7, 250)
+};
+
+/// d = a * b + bias, in tiles of (128, 64) and steps of 32.
+tile::LaunchReport tile_fixed_product(StreamRef stream, FixedProgram program, const MatrixView<const f16>& a,
+                                      const MatrixView<const f16>& b, const MatrixView<const float>& bias,
+                                      const MatrixView<float>& d);
+
+/// y = 2 * x + 1, in tiles of (4, 128).
+void tile_fixed_rows(StreamRef stream, FixedProgram program, const MatrixView<const float>& x,
+                     const MatrixView<float>& y);
+
+/// d = a' * b + c', where row i of a' and c' is row `rows[i]` of a and c.
+tile::LaunchReport tile_gathered_product(StreamRef stream, const MatrixView<const f16>& a,
+                                         const MatrixView<const f16>& b, const MatrixView<const float>& c,
+                                         const DeviceSpan<const int>& rows, const MatrixView<float>& d);
+
+/// Row i of y = row `rows[i]` of x.
+void tile_gathered_rows(StreamRef stream, const MatrixView<const f16>& x, const DeviceSpan<const int>& rows,
+                        const MatrixView<f16>& y);
+
+/// d = a * b; adds the sums of its columns and of its rows over all matrices of the batch, and d two times.
+tile::LaunchReport tile_totals(StreamRef stream, const BatchView<const f16>& a, const MatrixView<const f16>& b,
+                               const BatchView<float>& d, const MatrixView<float>& columns,
+                               const MatrixView<float>& rows, const BatchView<float>& twice);
+
 /// d = a * a, by a program that holds five tiles at once: more than it may.
 void tile_holds_five(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<f16>& d);
 

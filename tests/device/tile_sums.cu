@@ -26,7 +26,7 @@ private:
     {
         auto sum = tile::zeros<float, M, N>(cta);
         if constexpr (What == SumsProgram::held) {
-            const auto left = tile::hold(cta, a, at);
+            const auto left = tile::hold(cta, a.row(at));
             for (auto [right] : tile::stream(cta, b.column(at))) {
                 sum = mma(left, right, sum);
             }

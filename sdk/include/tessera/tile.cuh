@@ -6,8 +6,10 @@
 
 #include "tessera/detail/language.hpp"
 
+#include "tessera/tile/atomic.cuh"
 #include "tessera/tile/cta.cuh"
 #include "tessera/tile/exchange.cuh"
+#include "tessera/tile/gather.cuh"
 #include "tessera/tile/math.cuh"
 #include "tessera/tile/mma.cuh"
 #include "tessera/tile/numbers.cuh"

@@ -124,6 +124,10 @@ private:
     {
         const Member& member = notes_.members.of[index];
         const ProgramArgument& argument = arguments_[index];
+        if (member.kind == MemberKind::input || member.kind == MemberKind::output) {
+            require_extents(operation.data(), member.compiled_rows, member.compiled_columns, argument.memory.rows,
+                            argument.memory.columns, caller);
+        }
         switch (member.kind) {
             case MemberKind::input: {
                 InputState<std::byte, RowMajor> state{{}, argument.memory, false};
@@ -203,9 +207,8 @@ Plan Packed::plan(const PlanNotes& notes) const
         for_each(place, MemberKind::output, [&](std::size_t i) {
             const Member& member = notes_.members.of[i];
             const AnyMemory& memory = arguments_[i].memory;
-            plan.note_places(
-                tiles_along(memory.rows, member.rows) * tiles_along(memory.columns, member.columns) * memory.batches,
-                memory.batches);
+            plan.note_places(tiles_along(memory.rows, member.rows), tiles_along(memory.columns, member.columns),
+                             memory.batches);
         });
     }
     for (std::size_t i = 0; i < notes_.members.count; ++i) {
@@ -221,6 +224,20 @@ Plan Packed::plan(const PlanNotes& notes) const
             plan.note_batches(arguments_[*matrix].memory.batches);
         }
     }
+    for (const NotedWhole& whole : notes.whole) {
+        for (const MemberKind kind : {MemberKind::input, MemberKind::output}) {
+            for_each(whole.member, kind, [&](std::size_t i) {
+                const Member& member = notes_.members.of[i];
+                const AnyMemory& memory = arguments_[i].memory;
+                if (plan.tiles > 0 && member.kind == kind) {
+                    plan.note_whole(memory.rows, memory.columns, member.rows, member.columns, whole.of_rows,
+                                    whole.of_columns);
+                }
+            });
+        }
+    }
+    plan.gathers = notes.gathers;
+    plan.by_tma = !notes.gathers;
     const auto need_map = [&](std::size_t i) { plan.by_tma = plan.by_tma && has_map_[i]; };
     for (const auto& bands : notes.streams) {
         const NotedBand* first = nullptr;

@@ -197,6 +197,11 @@ private:
             notes_.places.push_back(member(value(0)));
         } else if (what == "load") {
             notes_.loads.push_back({bytes(value(0)), bytes(value(1)) != 0, member(value(2))});
+        } else if (what == "whole") {
+            notes_.whole.push_back(
+                {member(value(0)), static_cast<Along>(bytes(value(1))), static_cast<Along>(bytes(value(2)))});
+        } else if (what == "gather") {
+            notes_.gathers = true;
         } else if (what == "stream") {
             notes_.stage_bytes = std::max(notes_.stage_bytes, bytes(value(0)));
             notes_.streams.emplace_back();

@@ -30,6 +30,13 @@ struct NotedLoad {
     MemberNumber member;
 };
 
+/// A matrix of whole tiles.
+struct NotedWhole {
+    MemberNumber member;
+    Along of_rows{};
+    Along of_columns{};
+};
+
 /// What a program needs: what `Plan` has, as far as it does not depend on the arguments.
 struct PlanNotes {
     std::size_t scratch_bytes = 0;
@@ -40,6 +47,8 @@ struct PlanNotes {
     std::vector<MemberNumber> matrices;  // of which it uses the matrix of a place's batch
     std::vector<MemberNumber> held_members;
     std::vector<NotedLoad> loads;
+    std::vector<NotedWhole> whole;
+    bool gathers = false;  // a stream has rows that a vector names
     std::vector<std::vector<NotedBand>> streams;
 };
 

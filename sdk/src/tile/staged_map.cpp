@@ -1,7 +1,30 @@
+#include <fmt/format.h>
+
+#include <string>
+
 #include "tessera/device.hpp"
+#include "tessera/error.hpp"
 #include "tessera/tile/view_arguments.hpp"
 
 namespace tessera::tile::detail {
+
+void require_extents(const char* operation, std::int64_t compiled_rows, std::int64_t compiled_columns,
+                     std::int64_t rows, std::int64_t columns, const std::source_location& caller)
+{
+    const auto fits = [](std::int64_t compiled, std::int64_t extent) {
+        return compiled == any_extent || compiled == extent;
+    };
+    if (fits(compiled_rows, rows) && fits(compiled_columns, columns)) {
+        return;
+    }
+    const auto named = [](std::int64_t extent) {
+        return extent == any_extent ? std::string("any") : std::to_string(extent);
+    };
+    tessera::detail::raise(ErrorCode::shape_mismatch, operation, caller,
+                           fmt::format("the matrix is {}x{}, and the program is compiled for {}x{}", rows, columns,
+                                       named(compiled_rows), named(compiled_columns)),
+                           "a matrix of these extents, or Extents<> in the type of the input or output for any");
+}
 
 bool encode_map(const StagedMap& of, const AnyMemory& memory, AnyTensorMap<3>& map, const std::source_location& caller)
 {

@@ -56,6 +56,24 @@ void require_plan(const Plan& plan, StreamRef stream, const std::source_location
                           plan.unequal_batches[1]),
               "inputs are single matrices, or batches of as many");
     }
+    if (plan.not_whole[2] != 0) {
+        raise(ErrorCode::shape_mismatch, operation, caller,
+              fmt::format("a matrix of {}x{} is not whole tiles of {}x{}, and the program's hints say whole_tiles",
+                          plan.not_whole[0], plan.not_whole[1], plan.not_whole[2], plan.not_whole[3]),
+              "extents that are multiples of the tile's, or hints without whole_tiles");
+    }
+    if (plan.too_few[2] + plan.too_few[3] != 0) {
+        raise(
+            ErrorCode::shape_mismatch, operation, caller,
+            fmt::format("a matrix has {}x{} tiles where the output has {}x{}, and the program's hints say whole_tiles",
+                        plan.too_few[0], plan.too_few[1], plan.too_few[2], plan.too_few[3]),
+            "as many tiles as the output has, or hints without whole_tiles");
+    }
+    if (plan.held_steps > 1) {
+        raise(ErrorCode::shape_mismatch, operation, caller,
+              fmt::format("the program holds a band of {} tiles", plan.held_steps),
+              "one tile: an input whose tiles are as long as its matrix; a stream goes through more");
+    }
     if (plan.held > most_held) {
         raise(ErrorCode::launch_refused, operation, caller,
               fmt::format("the program holds {} tiles at once", plan.held),
@@ -154,6 +172,14 @@ unsigned resident(const Candidate& candidate, std::size_t shared_bytes)
 constexpr std::string_view not_by_tma =
     "TMA cannot address an input: addresses and strides are no multiples of 16 bytes";
 
+constexpr std::string_view by_gathering = "a stream has rows that a vector names: TMA does not gather";
+
+/// Returns why TMA does not fill the stages of a program; nothing if it does.
+std::string_view why_not_by_tma(const Plan& plan)
+{
+    return plan.gathers ? by_gathering : plan.by_tma ? std::string_view() : not_by_tma;
+}
+
 /// Returns why a program does not run on tcgen05 on a device that has it; nothing if it does.
 std::string_view why_not_tcgen05(const PlanWithTensorMemory& plan, const Candidates& candidates)
 {
@@ -170,7 +196,7 @@ std::string_view why_not_tcgen05(const PlanWithTensorMemory& plan, const Candida
     if (tiles > most_slots || tiles * plan.tcgen05.columns > tensor_memory_columns) {
         return "the program's sums do not fit into tensor memory at once: smaller tiles";
     }
-    return plan.plan.by_tma ? std::string_view() : not_by_tma;
+    return why_not_by_tma(plan.plan);
 }
 
 /// Returns why a program runs on tcgen05 without pairs of CTAs; nothing if in pairs.
@@ -290,7 +316,8 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
         }
     }
     if (streams && device.compute_capability_major == 9) {
-        report.reason = has_roles ? not_by_tma : "the program is not compiled for wgmma: its architectures lack 90a";
+        report.reason =
+            has_roles ? why_not_by_tma(plan) : "the program is not compiled for wgmma: its architectures lack 90a";
     }
     if (!has_code(candidates.mma_sync)) {
         tessera::detail::raise(ErrorCode::unsupported_device, operation, caller,

@@ -13,10 +13,10 @@ struct Program {
     {
         for (auto at : y.tiles(cta)) {
 #ifdef NEGATIVE
-            const auto held = tile::hold(cta, z, at);
+            const auto held = tile::hold(cta, z.row(at));
             y.store(at, tile::full<float, 4, 32>(cta, static_cast<float>(held.first_row())));
 #else
-            const auto held = tile::hold(cta, x, at);
+            const auto held = tile::hold(cta, x.row(at));
             y.store(at, tile::full<float, 4, 32>(cta, static_cast<float>(held.first_row())));
 #endif
         }

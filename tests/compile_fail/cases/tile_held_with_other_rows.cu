@@ -1,5 +1,5 @@
 // A held tile is beside its place.
-// expect: "tessera: a held tile has the rows of the output's tiles: give its input as many"
+// expect: "tessera: a tile that is held at a place has the rows and columns of the output's tiles: hold(cta, input.row(at)) takes the one tile of a band"
 #include "tessera/tile.cuh"
 
 using namespace tessera;

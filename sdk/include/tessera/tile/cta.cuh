@@ -46,6 +46,7 @@ struct Machine {
     static constexpr bool is_planned = Part == Role::plan;
     static constexpr bool computes = Part == Role::all || Part == Role::compute;
     static constexpr int ctas = Ctas;
+    static constexpr bool whole_tiles = Wishes.whole_tiles;
     static constexpr int warps_m = Multiplies == Instructions::mma_sync ? Wishes.warps_m
                                    : Multiplies == Instructions::wgmma  ? 4 * Wishes.warpgroups
                                                                         : 4;

@@ -16,6 +16,9 @@ struct Hints {
     int warps_m = 4;  ///< warps along the rows of a tile that mma.sync multiplies
     int warps_n = 2;  ///< warps along its columns
     int stages = 0;   ///< steps that are loaded ahead; 0: as many as fit into shared memory, up to 8
+    /// The program's matrices are whole tiles, and there are as many of an input as of the output: nothing in the kernel is compared
+    /// with the end of a matrix. The launch checks the matrices, and throws for others.
+    bool whole_tiles = false;
     bool pairs = true;  ///< on Blackwell, two CTAs multiply together where they can: each loads half of B for both
 };
 

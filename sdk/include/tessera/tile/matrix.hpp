@@ -41,6 +41,73 @@ struct Memory {
     }
 };
 
+}  // namespace tessera::tile::detail
+
+namespace tessera::tile {
+
+/// An extent that only the matrix tells.
+inline constexpr std::int64_t any_extent = -1;
+
+/// The extents of a matrix, as far as a program is compiled for them: loops have a known length then, and tiles are compared with the
+/// matrix once, or not at all.
+/// @tparam Rows     of the matrix, or `any_extent`
+/// @tparam Columns  of the matrix, or `any_extent`
+template <std::int64_t Rows = any_extent, std::int64_t Columns = any_extent>
+struct Extents {
+    static_assert((Rows > 0 || Rows == any_extent) && (Columns > 0 || Columns == any_extent),
+                  "tessera: extents that a program is compiled for are 1 or more, or any_extent");
+    static constexpr std::int64_t rows = Rows;        ///< of the matrix
+    static constexpr std::int64_t columns = Columns;  ///< of the matrix
+};
+
+}  // namespace tessera::tile
+
+namespace tessera::tile::detail {
+
+template <class X>
+inline constexpr bool is_extents = false;
+template <std::int64_t Rows, std::int64_t Columns>
+inline constexpr bool is_extents<Extents<Rows, Columns>> = true;
+
+/// Returns a matrix whose extents the compiler knows, as far as `E` has them.
+template <class E, class T, class Order>
+TESSERA_DETAIL_HOST_DEVICE Memory<T, Order> with_extents(Memory<T, Order> memory)
+{
+    memory.rows = E::rows != any_extent ? E::rows : memory.rows;
+    memory.columns = E::columns != any_extent ? E::columns : memory.columns;
+    return memory;
+}
+
+/// How much of a tile can be outside of its matrix, along one side.
+enum class Edge : std::uint8_t {
+    ragged,  // any part
+    whole,   // all or nothing: the program is compiled for extents that are multiples of the tile's
+    none     // nothing: the launch has checked it
+};
+/// The same along both.
+struct Edges {
+    Edge rows = Edge::ragged;
+    Edge columns = Edge::ragged;
+};
+
+TESSERA_DETAIL_HOST_DEVICE constexpr Edge edge_of(bool is_checked, std::int64_t extent, int tile)
+{
+    return is_checked ? Edge::none : extent > 0 && extent % tile == 0 ? Edge::whole : Edge::ragged;
+}
+/// True for views whose rows a vector names. They are compared with its length in any case.
+template <class View>
+inline constexpr bool is_gathered = requires(const View& view) { view.row_in_memory(0); };
+/// True if a launch checks that a view is whole tiles, so that a kernel need not.
+template <class Machine, class View>
+inline constexpr bool is_whole = Machine::whole_tiles && !is_gathered<View>;
+/// What a machine does at the end of a matrix.
+template <class Machine, class View>
+TESSERA_DETAIL_HOST_DEVICE constexpr Edges edges_of()
+{
+    return {edge_of(is_whole<Machine, View>, View::extents::rows, View::rows),
+            edge_of(is_whole<Machine, View>, View::extents::columns, View::columns)};
+}
+
 /// What an `Input` has.
 template <class T, class Order>
 struct InputState {

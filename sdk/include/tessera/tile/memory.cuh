@@ -92,27 +92,65 @@ struct Spot {
     std::int64_t column;
 };
 
-/// The part of a matrix that a tile covers.
-template <class T, class Order>
+/// Returns what a matrix has of a tile along one side.
+template <Edge At, int Extent>
+__device__ __forceinline__ int covered(std::int64_t extent, std::int64_t first)
+{
+    if constexpr (At == Edge::none) {
+        return Extent;
+    } else if constexpr (At == Edge::whole) {
+        return first < extent ? Extent : 0;
+    } else {
+        return static_cast<int>(::min(extent - first, static_cast<std::int64_t>(Extent)));
+    }
+}
+
+/// The part of a matrix that a tile of (R, C) covers.
+template <Edges At, int R, int C, class T, class Order>
 struct Window {
     T* first;                        // element (0, 0) of the tile
     std::int64_t leading_dimension;  // of the matrix
     int rows;                        // that the matrix has of the tile
     int columns;
 
-    __device__ Window(const Memory<T, Order>& memory, const Spot& spot, int tile_rows, int tile_columns)
+    __device__ Window(const Memory<T, Order>& memory, const Spot& spot)
         : first(memory.at(spot.batch, spot.row, spot.column)),
           leading_dimension(memory.leading_dimension),
-          rows(static_cast<int>(::min(memory.rows - spot.row, static_cast<std::int64_t>(tile_rows)))),
-          columns(static_cast<int>(::min(memory.columns - spot.column, static_cast<std::int64_t>(tile_columns))))
+          rows(covered<At.rows, R>(memory.rows, spot.row)),
+          columns(covered<At.columns, C>(memory.columns, spot.column))
     {}
-    __device__ bool has(int row, int column) const { return row < rows && column < columns; }
+    __device__ bool has(int row, int column) const
+    {
+        return has_line(At.rows, row, rows) && has_line(At.columns, column, columns);
+    }
+    __device__ bool has_all() const
+    {
+        return (At.rows == Edge::none || rows == R) && (At.columns == Edge::none || columns == C);
+    }
     __device__ T* at(int row, int column) const
     {
         return Memory<T, Order>::row_major ? first + (row * leading_dimension + column)
                                            : first + (column * leading_dimension + row);
     }
+
+private:
+    __device__ static bool has_line(Edge edge, int line, int lines)
+    {
+        return edge == Edge::none || (edge == Edge::whole ? lines > 0 : line < lines);
+    }
 };
+template <Edges At, int R, int C, class T, class Order>
+__device__ __forceinline__ Window<At, R, C, T, Order> window_of(const Memory<T, Order>& memory, const Spot& spot)
+{
+    return {memory, spot};
+}
+
+/// True if vectors of `Length` neighbours in a row are all inside or all outside.
+template <Edges At, int Length, class T, class Order>
+__device__ __forceinline__ bool has_vectors(const Memory<T, Order>& memory)
+{
+    return memory.in_vectors && (At.columns == Edge::none || memory.columns % Length == 0);
+}
 
 /// The vectors of a thread's values that one instruction moves: of at most 16 bytes.
 template <class T, class Layout>
@@ -124,16 +162,16 @@ struct VectorsOf {
 };
 
 /// Loads a thread's values of a tile.
-template <class T, int R, int C, class Layout, class Element, class Order>
+template <Edges At, class T, int R, int C, class Layout, class Element, class Order>
 __device__ __forceinline__ void load_values(Tile<T, R, C, Layout>& tile, const Memory<Element, Order>& memory,
                                             const Spot& spot, T outside)
 {
     auto& values = Access::values(tile);
-    const Window<Element, Order> window(memory, spot, R, C);
+    const auto window = window_of<At, R, C>(memory, spot);
     if constexpr (requires { Layout::vector; } && Memory<Element, Order>::row_major) {
         using Vectors = VectorsOf<T, Layout>;
         using Vector = typename Vectors::Vector;
-        if (memory.in_vectors && memory.columns % Vectors::length == 0) {
+        if (has_vectors<At, Vectors::length>(memory)) {
             Vector vectors[Vectors::count];  // all are under way before the first is used
 #pragma unroll
             for (int i = 0; i < Vectors::count; ++i) {
@@ -178,11 +216,11 @@ struct PassingTile {
 };
 
 /// Asks for a tile, row by row, for the ring's next slot. Called by the whole warp that loads.
-template <class T, int R, int C, class Element, class Order>
+template <Edges At, class T, int R, int C, class Element, class Order>
 __device__ __forceinline__ void request_values(RingState& ring, const Memory<Element, Order>& memory, const Spot& spot)
 {
     using Passing = PassingTile<T, R, C, Order>;
-    const Window<Element, Order> window(memory, spot, R, C);
+    const auto window = window_of<At, R, C>(memory, spot);
     wait_until_empty(ring);
     if (elect_one()) {
         const Barrier full(ring.barriers->full[ring.slot], *ring.published);
@@ -207,14 +245,14 @@ __device__ __forceinline__ void request_values(RingState& ring, const Memory<Ele
 }
 
 /// Reads a thread's values of a tile from the ring's next slot, and frees it.
-template <class T, int R, int C, class Layout, class Element, class Order>
+template <Edges At, class T, int R, int C, class Layout, class Element, class Order>
 __device__ __forceinline__ void receive_values(Tile<T, R, C, Layout>& tile, RingState& ring,
                                                const Memory<Element, Order>& memory, const Spot& spot, T outside)
 {
     using Vectors = VectorsOf<T, Layout>;
     using Vector = typename Vectors::Vector;
-    const Window<Element, Order> window(memory, spot, R, C);
-    const bool inside = window.rows == R && window.columns == C;
+    const auto window = window_of<At, R, C>(memory, spot);
+    const bool inside = window.has_all();
     wait_until_full(ring);
     const auto* const from = static_cast<const T*>(__cvta_shared_to_generic(slot_address(ring)));
     auto& values = Access::values(tile);
@@ -256,14 +294,14 @@ __device__ __forceinline__ void transpose_in_quad(std::uint32_t (&words)[4])
 }
 
 /// Stores sums. Four lanes have eight columns of a row; of 16-bit elements, they exchange 32 columns so that each writes 16 bytes.
-template <class T, int R, int C, class Layout, class Order>
+template <Edges At, class T, int R, int C, class Layout, class Order>
     requires is_fragments<Layout>
 __device__ __forceinline__ void store_values(const Tile<T, R, C, Layout>& tile, const Memory<T, Order>& memory,
                                              const Spot& spot)
 {
     const auto& values = Access::values(tile);
-    const Window<T, Order> window(memory, spot, R, C);
-    const bool inside = window.rows == R && window.columns == C;
+    const auto window = window_of<At, R, C>(memory, spot);
+    const bool inside = window.has_all();
     if constexpr (Memory<T, Order>::row_major && sizeof(T) == 2 && Layout::along_n % 4 == 0) {
         if (inside && memory.in_vectors) {
 #pragma unroll
@@ -309,16 +347,16 @@ __device__ __forceinline__ void store_values(const Tile<T, R, C, Layout>& tile, 
     }
 }
 
-template <class T, int R, int C, class Layout, class Order>
+template <Edges At, class T, int R, int C, class Layout, class Order>
 __device__ __forceinline__ void store_values(const Tile<T, R, C, Layout>& tile, const Memory<T, Order>& memory,
                                              const Spot& spot)
 {
     const auto& values = Access::values(tile);
-    const Window<T, Order> window(memory, spot, R, C);
+    const auto window = window_of<At, R, C>(memory, spot);
     if constexpr (requires { Layout::vector; } && Memory<T, Order>::row_major) {
         using Vectors = VectorsOf<T, Layout>;
         using Vector = typename Vectors::Vector;
-        if (memory.in_vectors && memory.columns % Vectors::length == 0) {
+        if (has_vectors<At, Vectors::length>(memory)) {
 #pragma unroll
             for (int i = 0; i < Vectors::count; ++i) {
                 const int first = i * Vectors::length;
@@ -338,6 +376,21 @@ __device__ __forceinline__ void store_values(const Tile<T, R, C, Layout>& tile, 
     for (int i = 0; i < Layout::registers; ++i) {
         if (Layout::owns(i) && window.has(Layout::row(i), Layout::column(i))) {
             *window.at(Layout::row(i), Layout::column(i)) = values[i];
+        }
+    }
+}
+
+/// Adds a thread's values of a tile to memory, one by one.
+template <Edges At, int R, int C, class Layout, class Order>
+__device__ __forceinline__ void add_values(const Tile<float, R, C, Layout>& tile, const Memory<float, Order>& memory,
+                                           const Spot& spot)
+{
+    const auto& values = Access::values(tile);
+    const auto window = window_of<At, R, C>(memory, spot);
+#pragma unroll
+    for (int i = 0; i < Layout::registers; ++i) {
+        if (Layout::owns(i) && window.has(Layout::row(i), Layout::column(i))) {
+            atomicAdd(window.at(Layout::row(i), Layout::column(i)), values[i]);
         }
     }
 }

@@ -60,6 +60,8 @@ public:
     }
     /// Returns how many numbers there are.
     TESSERA_TILE std::size_t size() const { return state_.size; }
+    /// For the library.
+    TESSERA_TILE int device() const { return state_.device; }
 
 private:
     detail::NumbersState<T> state_;

@@ -20,7 +20,7 @@
 
 namespace tessera::tile {
 
-template <class T, int Rows, int Columns, class Order>
+template <class T, int Rows, int Columns, class Order, class E>
 class Output;
 
 namespace detail {
@@ -48,9 +48,10 @@ TESSERA_TILE void note_row_is_read()
 }  // namespace detail
 
 /// Where a tile is. `Input::load` takes it; `Output::store` takes only a `Place`.
-/// @tparam Rows     of a tile
-/// @tparam Columns  of a tile
-template <class Machine, int Rows, int Columns>
+/// @tparam Rows        of a tile
+/// @tparam Columns     of a tile
+/// @tparam Transposed  it is a place's, with rows and columns exchanged
+template <class Machine, int Rows, int Columns, bool Transposed = false>
 class Position {
 public:
     static constexpr int rows = Rows;        ///< of a tile
@@ -112,15 +113,15 @@ public:
 
     /// Returns the position of this tile in the transposed matrix: (column, row) in tiles. Other CTAs may store a tile there, so it
     /// is only loaded from.
-    TESSERA_TILE Position<Machine, Columns, Rows> transposed() const
+    TESSERA_TILE Position<Machine, Columns, Rows, true> transposed() const
     {
         // Asks for the row, as its column tells it.
-        return Position<Machine, Columns, Rows>(TilePosition{this->tile_column(), this->tile_row(), this->batch()},
-                                                this->ring());
+        return Position<Machine, Columns, Rows, true>(
+            TilePosition{this->tile_column(), this->tile_row(), this->batch()}, this->ring());
     }
 
 private:
-    template <class, int, int, class>
+    template <class, int, int, class, class>
     friend class Output;
     template <class, int, int>
     friend class PlaceRange;

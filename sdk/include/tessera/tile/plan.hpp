@@ -14,10 +14,6 @@
 #endif
 
 #include "tessera/detail/host_device.hpp"
-#ifdef __CUDACC_RTC__
-#include "tessera/tile/plan_comments.cuh"
-#endif
-
 namespace tessera::tile {
 
 /// The instructions that a program multiplies with.
@@ -44,6 +40,9 @@ inline constexpr int most_stages = 8;
 /// Operands that stay for a work tile at most.
 inline constexpr int most_held = 4;
 
+/// Whose tiles of the output a side of another matrix has, where one is loaded or stored.
+enum class Along : std::uint8_t { nothing, rows, columns };
+
 #ifndef __CUDACC_RTC__
 /// What a program needs.
 struct Plan {
@@ -52,12 +51,18 @@ struct Plan {
     std::size_t stage_bytes = 0;             // of a ring slot
     std::size_t held_bytes = 0;              // of operands that stay for a work tile
     int held = 0;                            // how many there are at once
+    int held_steps = 0;                      // tiles of the longest band of which one is held
     bool by_tma = true;                      // TMA can address every input that passes through shared memory
     std::int64_t unequal_steps[2] = {0, 0};  // lengths of two bands of one stream that differ
     std::int64_t unequal_tiles[2] = {0, 0};  // tiles of two partitions that differ
     std::int64_t unequal_batches[2] = {0, 0};  // of the output, and of an input with others
     std::int64_t batches = 1;                  // of the output
-    int devices[2] = {-1, -1};                 // of the first matrix, and of one on another device
+    std::int64_t grid[2] = {0, 0};             // rows and columns of its tiles
+    std::int64_t not_whole[4] = {0, 0, 0,
+                                 0};  // a matrix that is not whole tiles, though it must be: extents, and the tile's
+    std::int64_t too_few[4] = {0, 0, 0, 0};  // tiles of a matrix that has fewer than are used, and those
+    bool gathers = false;                    // a stream has rows that a vector names
+    int devices[2] = {-1, -1};               // of the first matrix, and of one on another device
 
     void need_scratch(std::size_t bytes) noexcept { scratch_bytes = bytes > scratch_bytes ? bytes : scratch_bytes; }
     // Loads that pass through the ring if the program has no streams.
@@ -69,15 +74,43 @@ struct Plan {
         load_bytes = bytes > load_bytes ? bytes : load_bytes;
         loads_in_ring = loads_in_ring && can_pass_ring;
     }
-    void note_places(std::int64_t count, std::int64_t matrices) noexcept
+    void note_places(std::int64_t rows, std::int64_t columns, std::int64_t matrices) noexcept
     {
+        const std::int64_t count = rows * columns * matrices;
         if (tiles < 0) {
             batches = matrices;
             tiles = count;
+            grid[0] = rows;
+            grid[1] = columns;
         } else if (tiles != count) {
             unequal_tiles[0] = tiles;
             unequal_tiles[1] = count;
         }
+    }
+    /// Notes a matrix that must be whole tiles, and how many of them are used along each side.
+    void note_whole(std::int64_t rows, std::int64_t columns, std::int64_t tile_rows, std::int64_t tile_columns,
+                    Along of_rows, Along of_columns) noexcept
+    {
+        if (not_whole[2] != 0 || too_few[2] + too_few[3] != 0) {
+            return;  // the first one is reported
+        }
+        const std::int64_t used_rows = used(of_rows);
+        const std::int64_t used_columns = used(of_columns);
+        const auto note = [](std::int64_t(&to)[4], std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+            to[0] = a;
+            to[1] = b;
+            to[2] = c;
+            to[3] = d;
+        };
+        if (rows % tile_rows != 0 || columns % tile_columns != 0) {
+            note(not_whole, rows, columns, tile_rows, tile_columns);
+        } else if (rows / tile_rows < used_rows || columns / tile_columns < used_columns) {
+            note(too_few, rows / tile_rows, columns / tile_columns, used_rows, used_columns);
+        }
+    }
+    std::int64_t used(Along along) const noexcept
+    {
+        return along == Along::nothing ? 0 : grid[along == Along::rows ? 0 : 1];
     }
     void note_extents(std::initializer_list<std::int64_t> extents) noexcept
     {
@@ -149,11 +182,44 @@ TESSERA_DETAIL_HOST_DEVICE inline void note_device([[maybe_unused]] int device)
 /// Notes that the program goes through the places of an output.
 template <class Machine, class Memory>
 TESSERA_DETAIL_HOST_DEVICE inline void note_places([[maybe_unused]] const Memory& memory,
-                                                   [[maybe_unused]] std::int64_t tiles)
+                                                   [[maybe_unused]] std::int64_t rows,
+                                                   [[maybe_unused]] std::int64_t columns)
 {
 #ifndef __CUDA_ARCH__
     if (Plan* const plan = planning()) {
-        plan->note_places(tiles, memory.batches);
+        plan->note_places(rows, columns, memory.batches);
+    }
+#endif
+}
+
+/// Notes a matrix of whole tiles. `View` is an input or output.
+template <class View>
+TESSERA_DETAIL_HOST_DEVICE inline void note_whole([[maybe_unused]] const View& view, [[maybe_unused]] Along of_rows,
+                                                  [[maybe_unused]] Along of_columns)
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->note_whole(view.memory().rows, view.memory().columns, View::rows, View::columns, of_rows, of_columns);
+    }
+#endif
+}
+
+/// Notes a band of which the tile is held.
+TESSERA_DETAIL_HOST_DEVICE inline void note_held_band([[maybe_unused]] int steps)
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->held_steps = steps > plan->held_steps ? steps : plan->held_steps;
+    }
+#endif
+}
+
+/// Notes a stream of rows that a vector names.
+TESSERA_DETAIL_HOST_DEVICE inline void note_gather()
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->gathers = true;
     }
 #endif
 }
@@ -200,3 +266,7 @@ TESSERA_DETAIL_HOST_DEVICE inline void note_held([[maybe_unused]] const View& vi
 }  // namespace detail
 
 }  // namespace tessera::tile
+
+#ifdef __CUDACC_RTC__
+#include "tessera/tile/plan_comments.cuh"
+#endif

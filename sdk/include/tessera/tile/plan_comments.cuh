@@ -34,12 +34,23 @@ __device__ __forceinline__ void note_matrix(const Memory& memory)
 __device__ __forceinline__ void note_device(int) {}
 
 template <class Machine, class Memory>
-__device__ __forceinline__ void note_places(const Memory& memory, std::int64_t)
+__device__ __forceinline__ void note_places(const Memory& memory, std::int64_t, std::int64_t)
 {
     if constexpr (Machine::is_planned) {
         asm volatile("// tessera.places %0" ::"r"(memory.device));
     }
 }
+
+template <class View>
+__device__ __forceinline__ void note_whole(const View& view, Along of_rows, Along of_columns)
+{
+    asm volatile("// tessera.whole %0 %1 %2" ::"r"(view.memory().device), "r"(static_cast<int>(of_rows)),
+                 "r"(static_cast<int>(of_columns)));
+}
+
+__device__ __forceinline__ void note_held_band(int) {}  // the kernel checks it
+
+__device__ __forceinline__ void note_gather() { asm volatile("// tessera.gather" ::); }
 
 template <class Passing, class Memory>
 __device__ __forceinline__ void note_load(const Memory& memory)

@@ -92,8 +92,8 @@ template <class T>
 struct member_of {
     static constexpr Member value{.kind = MemberKind::value, .number = value_kind_of<T>};
 };
-template <class T, int Rows, int Columns, class Order>
-struct member_of<Input<T, Rows, Columns, Order>> {
+template <class T, int Rows, int Columns, class Order, class E>
+struct member_of<Input<T, Rows, Columns, Order, E>> {
     using Staged = StagedTile<T, Rows, Columns, Order>;
     static constexpr Member value{.kind = MemberKind::input,
                                   .element = element_traits<T>::type,
@@ -102,16 +102,20 @@ struct member_of<Input<T, Rows, Columns, Order>> {
                                   .swizzle = Staged::swizzle,
                                   .rows = Rows,
                                   .columns = Columns,
+                                  .compiled_rows = E::rows,
+                                  .compiled_columns = E::columns,
                                   .in_line = static_cast<std::uint32_t>(Staged::in_line),
                                   .box_lines = static_cast<std::uint32_t>(Staged::box_lines)};
 };
-template <class T, int Rows, int Columns, class Order>
-struct member_of<Output<T, Rows, Columns, Order>> {
+template <class T, int Rows, int Columns, class Order, class E>
+struct member_of<Output<T, Rows, Columns, Order, E>> {
     static constexpr Member value{.kind = MemberKind::output,
                                   .element = element_traits<T>::type,
                                   .row_major = std::is_same_v<Order, RowMajor>,
                                   .rows = Rows,
-                                  .columns = Columns};
+                                  .columns = Columns,
+                                  .compiled_rows = E::rows,
+                                  .compiled_columns = E::columns};
 };
 template <class T>
 struct member_of<Numbers<T>> {

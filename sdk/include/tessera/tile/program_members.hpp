@@ -36,6 +36,8 @@ struct Member {
     ValueKind number = ValueKind::other;
     std::int32_t rows = 0;  // of a tile
     std::int32_t columns = 0;
+    std::int64_t compiled_rows = -1;  // of the matrix that the program is compiled for; -1: any
+    std::int64_t compiled_columns = -1;
     std::uint32_t in_line = 0;  // of a tensor map's box
     std::uint32_t box_lines = 0;
     std::uint32_t bytes = 0;

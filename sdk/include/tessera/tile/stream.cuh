@@ -142,11 +142,15 @@ __device__ __forceinline__ void copy_piece(std::uint32_t to, const void* from, i
 }
 
 /// Copies a tile, with zeros outside of the matrix. All threads that compute; asynchronous where the GPU has such copies.
-template <int Threads, class View>
+template <class Machine, class View>
 __device__ __forceinline__ void copy_staged(const View& view, std::uint32_t address, const Spot& spot)
 {
     using Geometry = typename View::Staged;
     using T = typename View::element_type;
+    constexpr int Threads = Machine::threads;
+    constexpr Edges edges = edges_of<Machine, View>();
+    constexpr Edge of_lines = Geometry::row_major ? edges.rows : edges.columns;
+    constexpr Edge along_lines = Geometry::row_major ? edges.columns : edges.rows;
     constexpr int in_chunk = 16 / Geometry::bytes_of_element;
     constexpr int line_chunks = Geometry::contiguous_bytes / 16;
     constexpr int chunks = line_chunks * Geometry::lines;
@@ -164,10 +168,15 @@ __device__ __forceinline__ void copy_staged(const View& view, std::uint32_t addr
         }
         const int line = index / line_chunks;
         const int chunk = index % line_chunks;
-        const std::int64_t at_line = (Geometry::row_major ? spot.row : spot.column) + line;
+        std::int64_t at_line = (Geometry::row_major ? spot.row : spot.column) + line;
         const std::int64_t at = (Geometry::row_major ? spot.column : spot.row) + chunk * in_chunk;
-        const std::int64_t left = at_line < lines_end ? contiguous_end - at : 0;
+        const std::int64_t left = of_lines == Edge::none || at_line < lines_end
+                                      ? (along_lines == Edge::ragged ? contiguous_end - at : in_chunk)
+                                      : 0;
         const int count = static_cast<int>(left < 0 ? 0 : left < in_chunk ? left : in_chunk);
+        if constexpr (is_gathered<View>) {
+            at_line = count > 0 ? view.row_in_memory(at_line) : 0;
+        }
         const std::uint32_t to =
             address + layout.offset(static_cast<std::uint32_t>(line), static_cast<std::uint32_t>(chunk * in_chunk));
         const T* const from =
@@ -289,12 +298,20 @@ public:
                     ((bands.kind() == detail::BandKind::of_place_columns ? detail::half_staged_bytes_of<Views>
                                                                          : detail::staged_bytes_of<Views>)+...));
             }
+            if constexpr ((detail::is_gathered<Views> || ...)) {
+                detail::note_gather();
+            }
         } else if constexpr (Machine::role == detail::Role::all) {
+            if constexpr (Machine::whole_tiles) {
+                (require_inside(bands), ...);
+            }
             detail::meet<Machine::threads>();  // nobody reads the ring any more
             ring_->slot = 0;
             for (int step = 0; step + 1 < ring_->stages; ++step) {
                 copy(step, step, cuda::std::index_sequence_for<Views...>());
             }
+        } else if constexpr ((detail::is_gathered<Views> || ...)) {
+            detail::refuse_branch();
         }
     }
     TESSERA_TILE ~Stream()
@@ -314,6 +331,17 @@ public:
     TESSERA_TILE End end() const { return {}; }
 
 private:
+    /// Where nothing else is compared with a matrix: a program may have named a row or column of tiles that it does not have.
+    template <class View>
+    TESSERA_TILE static void require_inside([[maybe_unused]] const Band<View>& band)
+    {
+#ifdef __CUDA_ARCH__
+        const detail::Spot first = band.at(0);
+        tessera::detail::trap_unless(first.row < band.view().memory().rows &&
+                                     first.column < band.view().memory().columns);
+#endif
+    }
+
     static constexpr bool by_tcgen05 = Machine::instructions == Instructions::tcgen05;
     /// The calling role reads stages by wgmma.
     static constexpr bool by_warpgroups = !by_tcgen05 && Machine::role == detail::Role::compute;
@@ -338,9 +366,8 @@ private:
     TESSERA_TILE void copy(int step, int slot, cuda::std::index_sequence<Indices...>) const
     {
         if (step < steps_) {
-            (detail::copy_staged<Machine::threads>(cuda::std::get<Indices>(bands_).view(),
-                                                   slot_address(slot) + offset<Indices>,
-                                                   cuda::std::get<Indices>(bands_).at(step)),
+            (detail::copy_staged<Machine>(cuda::std::get<Indices>(bands_).view(), slot_address(slot) + offset<Indices>,
+                                          cuda::std::get<Indices>(bands_).at(step)),
              ...);
         }
         detail::commit_copies<Machine>();
@@ -473,8 +500,8 @@ class Held : public Staged<Machine, View> {
 
 public:
     /// For the library.
-    TESSERA_TILE Held(Cta<Machine> cta, const View& view, const detail::Spot& spot)
-        : Staged<Machine, View>(cta.ring().held, spot, detail::BandKind::of_place_rows), ring_(&cta.ring())
+    TESSERA_TILE Held(Cta<Machine> cta, const View& view, const detail::Spot& spot, detail::BandKind kind)
+        : Staged<Machine, View>(cta.ring().held, spot, kind), ring_(&cta.ring())
     {
         static_assert(
             View::Staged::exists,
@@ -485,7 +512,7 @@ public:
             detail::note_held(view, ring_->held_count, ring_->held);
         } else if constexpr (Machine::role == detail::Role::all) {
             detail::meet<Machine::threads>();  // nobody reads what was there
-            detail::copy_staged<Machine::threads>(view, this->address(), spot);
+            detail::copy_staged<Machine>(view, this->address(), spot);
             detail::commit_copies<Machine>();
             detail::wait_for_copies<Machine>(0);
             detail::meet<Machine::threads>();
@@ -549,12 +576,34 @@ private:
 template <class Machine, class View, int Rows, int Columns>
 TESSERA_TILE Held<Machine, View> hold(Cta<Machine> cta, const View& view, const Place<Machine, Rows, Columns>& at)
 {
-    static_assert(View::rows == Rows,
-                  "tessera: a held tile has the rows of the output's tiles: give its input as many");
-    detail::note_matrix<Machine>(view.memory());
-    return Held<Machine, View>(cta, view,
-                               {view.memory().batch_of(at.batch()), at.where().first_row,
-                                View::columns == Columns ? at.where().first_column : 0});
+    static_assert(View::rows == Rows && View::columns == Columns,
+                  "tessera: a tile that is held at a place has the rows and columns of the output's tiles: "
+                  "hold(cta, input.row(at)) takes the one tile of a band");
+    static_assert(!detail::is_gathered<View>, "tessera: rows that a vector names are loaded or streamed, not held");
+    return Held<Machine, View>(cta, view, detail::spot_at(view, at), detail::BandKind::of_place_rows);
+}
+
+/// Loads the one tile of a band into shared memory, where it stays as long: an operand that is not of the output's shape, such as all
+/// of K beside a place. A band of more tiles is refused by the launch, or stops the kernel if only that sees it.
+///
+/// @code{.cpp}
+/// const auto left = tile::hold(cta, a.row(at));
+/// @endcode
+template <class Machine, class View>
+TESSERA_TILE Held<Machine, View> hold(Cta<Machine> cta, const Band<View>& band)
+{
+    static_assert(!detail::is_gathered<View>, "tessera: rows that a vector names are loaded or streamed, not held");
+    if constexpr (Machine::is_planned) {
+        detail::note_held_band(band.steps());
+    } else {
+#ifdef __CUDA_ARCH__
+        tessera::detail::trap_unless(band.steps() <= 1);
+#endif
+    }
+    // A held tile of B is whole in each CTA of a pair: no pair shares it.
+    const bool of_rows = band.kind() == detail::BandKind::of_place_rows;
+    return Held<Machine, View>(cta, band.view(), band.at(0),
+                               of_rows ? detail::BandKind::of_place_rows : detail::BandKind::any);
 }
 
 }  // namespace tessera::tile

@@ -43,6 +43,32 @@ constexpr bool require_tiles()
     return true;
 }
 
+/// Returns where a view has its tile at a place: a vector's is the part that meets the place's rows or columns.
+template <class View, class Machine, int PlaceRows, int PlaceColumns, bool Transposed>
+TESSERA_TILE Spot spot_at(const View& view, const Position<Machine, PlaceRows, PlaceColumns, Transposed>& at)
+{
+    constexpr bool is_row = View::rows == 1 && PlaceRows != 1;
+    constexpr bool is_column = View::columns == 1 && PlaceColumns != 1;
+    if constexpr (Machine::is_planned) {
+        note_matrix<Machine>(view.memory());
+        if constexpr (is_whole<Machine, View>) {
+            note_whole(view,
+                       is_row       ? Along::nothing
+                       : Transposed ? Along::columns
+                                    : Along::rows,
+                       is_column    ? Along::nothing
+                       : Transposed ? Along::rows
+                                    : Along::columns);
+        }
+    }
+    return {view.memory().batch_of(at.batch()), is_row ? 0 : at.where().first_row,
+            is_column ? 0 : at.where().first_column};
+}
+
+/// The layout of a tile of a view that is loaded into registers.
+template <class Machine, class View>
+using LoadedLayout = typename Layouts<Machine>::template Of<Striped<View::rows, View::columns, Machine::threads>>;
+
 /// Which places have the same band. A pair of CTAs has two places, one below the other.
 enum class BandKind : std::uint8_t {
     any,              // it is not known
@@ -115,12 +141,16 @@ private:
 /// @tparam Rows     of a tile; 1 for a row vector that meets each row of the output
 /// @tparam Columns  of a tile; 1 for a column vector
 /// @tparam Order    RowMajor or ColumnMajor
-template <class T, int Rows, int Columns, class Order = RowMajor>
+/// @tparam E        `Extents` of the matrix that the program is compiled for; the default is any
+template <class T, int Rows, int Columns, class Order = RowMajor, class E = Extents<>>
 class Input {
     static_assert(detail::require_tiles<T, Rows, Columns>());
+    static_assert(detail::is_extents<E>,
+                  "tessera: the last parameter of an input or output is Extents<rows, columns> of its matrix");
 
 public:
     using element_type = T;                                      ///< of the matrix
+    using extents = E;                                           ///< that the program is compiled for
     static constexpr int rows = Rows;                            ///< of a tile
     static constexpr int columns = Columns;                      ///< of a tile
     using Staged = detail::StagedTile<T, Rows, Columns, Order>;  ///< for the library
@@ -129,7 +159,7 @@ public:
     Input() = default;
 #ifndef __CUDACC_RTC__
     /// Views a matrix. On a GPU with TMA, encodes its tensor map.
-    /// @throws Error  as `TensorMap::encode`
+    /// @throws Error  `shape_mismatch` for a matrix of other extents than the program is compiled for, and as `TensorMap::encode`
     Input(const MatrixView<const T, Order>& matrix, std::source_location caller = std::source_location::current())
         : Input(detail::memory_of<const T>(matrix), caller)
     {}
@@ -158,33 +188,32 @@ public:
 
     /// Returns the tile at a place, or at a transposed place. A vector's is the part that meets the place's rows or columns.
     /// @param outside  what elements outside of the matrix are
-    template <class Machine, int PlaceRows, int PlaceColumns>
-    TESSERA_TILE auto load(const Position<Machine, PlaceRows, PlaceColumns>& at, float outside = 0.0F) const
+    template <class Machine, int PlaceRows, int PlaceColumns, bool Transposed>
+    TESSERA_TILE auto load(const Position<Machine, PlaceRows, PlaceColumns, Transposed>& at, float outside = 0.0F) const
     {
         static_assert(
             (Rows == PlaceRows || Rows == 1) && (Columns == PlaceColumns || Columns == 1),
             "tessera: an input is loaded at a place of its own shape: the input's tiles have other rows or columns "
             "than the output's");
-        using Layout = typename detail::Layouts<Machine>::template Of<detail::Striped<Rows, Columns, Machine::threads>>;
+        using Layout = detail::LoadedLayout<Machine, Input>;
         using Passing = detail::PassingTile<T, Rows, Columns, Order>;
+        constexpr detail::Edges edges = detail::edges_of<Machine, Input>();
         Tile<T, Rows, Columns, Layout> tile;
-        const detail::Spot spot{memory().batch_of(at.batch()), Rows == 1 && PlaceRows != 1 ? 0 : at.where().first_row,
-                                Columns == 1 && PlaceColumns != 1 ? 0 : at.where().first_column};
+        const detail::Spot spot = detail::spot_at(*this, at);
         if constexpr (Machine::role == detail::Role::plan) {
-            detail::note_matrix<Machine>(memory());
             detail::note_load<Passing>(memory());
         } else if constexpr (Machine::has_ring && Passing::exists) {
             if (at.ring().has_loads) {
                 if constexpr (Machine::role == detail::Role::load) {
-                    detail::request_values<T, Rows, Columns>(at.ring(), memory(), spot);
+                    detail::request_values<edges, T, Rows, Columns>(at.ring(), memory(), spot);
                 } else {
-                    detail::receive_values(tile, at.ring(), memory(), spot, T(outside));
+                    detail::receive_values<edges>(tile, at.ring(), memory(), spot, T(outside));
                 }
                 return tile;
             }
         }
         if constexpr (Layout::registers > 0) {
-            detail::load_values(tile, memory(), spot, T(outside));
+            detail::load_values<edges>(tile, memory(), spot, T(outside));
         }
         return tile;
     }
@@ -219,7 +248,7 @@ public:
         static_assert(
             Rows == PlaceRows,
             "tessera: the rows of an input's tile and of the output's must be equal: the band would be another's");
-        detail::note_matrix<Machine>(memory());
+        note_band<Machine>(detail::Along::rows, detail::Along::nothing);
         return tiles_of_row(at.where().tile_row, memory().batch_of(at.batch()), detail::BandKind::of_place_rows);
     }
     /// Returns all tiles above and below a place: those of its columns.
@@ -229,7 +258,7 @@ public:
         static_assert(
             Columns == PlaceColumns,
             "tessera: the columns of an input's tile and of the output's must be equal: the band would be another's");
-        detail::note_matrix<Machine>(memory());
+        note_band<Machine>(detail::Along::nothing, detail::Along::columns);
         return tiles_of_column(at.where().tile_column, memory().batch_of(at.batch()),
                                detail::BandKind::of_place_columns);
     }
@@ -248,13 +277,30 @@ public:
     }
 
     /// For the library.
-    TESSERA_TILE const detail::Memory<const T, Order>& memory() const { return state_.memory; }
+    TESSERA_TILE decltype(auto) memory() const
+    {
+        if constexpr (std::is_same_v<E, Extents<>>) {
+            return (state_.memory);
+        } else {
+            return detail::with_extents<E>(state_.memory);
+        }
+    }
     /// For the library.
     TESSERA_TILE const AnyTensorMap<3>& map() const { return state_.map; }
     /// Returns true if TMA can load tiles.
     TESSERA_TILE bool has_map() const { return state_.has_map; }
 
 private:
+    template <class Machine>
+    TESSERA_TILE void note_band([[maybe_unused]] detail::Along of_rows, [[maybe_unused]] detail::Along of_columns) const
+    {
+        if constexpr (Machine::is_planned) {
+            detail::note_matrix<Machine>(memory());
+            if constexpr (Machine::whole_tiles) {
+                detail::note_whole(*this, of_rows, of_columns);
+            }
+        }
+    }
     TESSERA_TILE Band<Input> tiles_of_row(std::uint32_t tile_row, std::int64_t matrix, detail::BandKind kind) const
     {
         return {*this, {matrix, std::int64_t{tile_row} * Rows, 0}, true, memory().columns, kind};
@@ -276,6 +322,7 @@ private:
 #ifndef __CUDACC_RTC__
     Input(const detail::Memory<const T, Order>& memory, const std::source_location& caller)
     {
+        detail::require_extents<E>("tile::Input", memory.rows, memory.columns, caller);
         state_.memory = memory;
         if constexpr (Staged::exists) {
             state_.has_map = detail::encode_map(detail::map_of<Staged>, detail::untyped(memory), state_.map, caller);
@@ -291,12 +338,16 @@ private:
 /// @tparam Rows     of a tile
 /// @tparam Columns  of a tile
 /// @tparam Order    RowMajor or ColumnMajor
-template <class T, int Rows, int Columns, class Order = RowMajor>
+/// @tparam E        as of an input
+template <class T, int Rows, int Columns, class Order = RowMajor, class E = Extents<>>
 class Output {
     static_assert(detail::require_tiles<T, Rows, Columns>());
+    static_assert(detail::is_extents<E>,
+                  "tessera: the last parameter of an input or output is Extents<rows, columns> of its matrix");
 
 public:
     using element_type = T;                  ///< of the matrix
+    using extents = E;                       ///< that the program is compiled for
     static constexpr int rows = Rows;        ///< of a tile
     static constexpr int columns = Columns;  ///< of a tile
 
@@ -304,11 +355,14 @@ public:
     Output() = default;
 #ifndef __CUDACC_RTC__
     /// Views a matrix.
-    Output(const MatrixView<T, Order>& matrix) : Output(detail::memory_of<T>(matrix)) {}
+    /// @throws Error  `shape_mismatch` for a matrix of other extents than the program is compiled for
+    Output(const MatrixView<T, Order>& matrix, std::source_location caller = std::source_location::current())
+        : Output(detail::memory_of<T>(matrix), caller)
+    {}
     /// Views a batch of matrices.
     /// @throws Error  `invalid_argument` for a batch of two levels with a distance of their own
     Output(const BatchView<T, Order>& matrices, std::source_location caller = std::source_location::current())
-        : Output(detail::memory_of<T>(matrices, caller))
+        : Output(detail::memory_of<T>(matrices, caller), caller)
     {}
 
     /// Refuses to compile what is no matrix of such elements that can be written.
@@ -345,16 +399,16 @@ public:
                       "tessera: the tile that is stored has other rows or columns than the output's tiles");
         static_assert(std::is_same_v<typename Facts::element, T>,
                       "tessera: the tile's elements are not the output's: convert<>() it first");
-        detail::note_matrix<Machine>(memory());
+        const detail::Spot spot = detail::spot_at(*this, at);
         const auto& values =
             detail::settled(x);  // also where a thread has none: the role that multiplies ends sums there
         if constexpr (Facts::layout::registers > 0) {
-            detail::store_values(values, memory(), {at.batch(), at.where().first_row, at.where().first_column});
+            detail::store_values<detail::edges_of<Machine, Output>()>(values, memory(), spot);
         }
     }
     /// Refuses to compile for a transposed place.
-    template <class Machine, int PlaceRows, int PlaceColumns, detail::TileLike X>
-    TESSERA_TILE void store(const Position<Machine, PlaceRows, PlaceColumns>& /*at*/, const X& /*x*/) const
+    template <class Machine, int PlaceRows, int PlaceColumns, bool Transposed, detail::TileLike X>
+    TESSERA_TILE void store(const Position<Machine, PlaceRows, PlaceColumns, Transposed>& /*at*/, const X& /*x*/) const
     {
         static_assert(
             tessera::detail::always_false<X>,
@@ -379,7 +433,14 @@ public:
     }
 
     /// For the library.
-    TESSERA_TILE const detail::Memory<T, Order>& memory() const { return state_.memory; }
+    TESSERA_TILE decltype(auto) memory() const
+    {
+        if constexpr (std::is_same_v<E, Extents<>>) {
+            return (state_.memory);
+        } else {
+            return detail::with_extents<E>(state_.memory);
+        }
+    }
 
 private:
     template <class Machine>
@@ -387,7 +448,7 @@ private:
     {
         const std::int64_t tile_rows = detail::tiles_along(memory().rows, Rows);
         const std::int64_t tile_columns = detail::tiles_along(memory().columns, Columns);
-        detail::note_places<Machine>(memory(), tile_rows * tile_columns * memory().batches);
+        detail::note_places<Machine>(memory(), tile_rows, tile_columns);
         if constexpr (Machine::instructions == Instructions::tcgen05 && Machine::role == detail::Role::plan) {
             detail::note_rows_of_places(tile_rows, tile_columns);
         }
@@ -402,8 +463,9 @@ private:
     }
 
 #ifndef __CUDACC_RTC__
-    explicit Output(const detail::Memory<T, Order>& memory)
+    Output(const detail::Memory<T, Order>& memory, const std::source_location& caller)
     {
+        detail::require_extents<E>("tile::Output", memory.rows, memory.columns, caller);
         state_ = {memory, detail::raster_of(memory, Rows, Columns)};
     }
 #endif

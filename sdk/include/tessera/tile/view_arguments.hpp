@@ -63,6 +63,18 @@ constexpr void refuse_as_matrix()
     }
 }
 
+/// Checks a matrix against the extents that a program is compiled for; -1 is any.
+/// @throws Error  `shape_mismatch`
+void require_extents(const char* operation, std::int64_t compiled_rows, std::int64_t compiled_columns,
+                     std::int64_t rows, std::int64_t columns, const std::source_location& caller);
+template <class E>
+void require_extents(const char* operation, std::int64_t rows, std::int64_t columns, const std::source_location& caller)
+{
+    if constexpr (!std::is_same_v<E, Extents<>>) {
+        require_extents(operation, E::rows, E::columns, rows, columns, caller);
+    }
+}
+
 /// Returns true if all lines of a batch begin at multiples of 16 bytes. Strides are in bytes.
 inline bool begin_at_vectors(const void* data, std::uint64_t line_stride, std::uint64_t matrix_stride, bool single_line)
 {

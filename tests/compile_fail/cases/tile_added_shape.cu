@@ -1,0 +1,26 @@
+// The rest would be added nowhere.
+// expect: "tessera: the tile that is added has other rows or columns than the output's tiles"
+#include "tessera/tile.cuh"
+
+using namespace tessera;
+
+struct Program {
+    tile::Input<float, 4, 32> x;
+    tile::Output<float, 4, 32> y;
+    tile::Output<float, 4, 1> sums;
+    tile::Output<bf16, 4, 32> narrow;
+    tile::Output<float, 8, 32> eight;
+
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : y.tiles(cta)) {
+#ifdef NEGATIVE
+            tile::atomic_add(sums, at, x.load(at));
+#else
+            tile::atomic_add(sums, at, tile::row_sums(x.load(at)));
+#endif
+        }
+    }
+};
+
+void run(StreamRef stream, const Program& program) { tile::launch(stream, program); }
