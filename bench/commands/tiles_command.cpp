@@ -20,6 +20,8 @@ struct TilesLine {
         "8192x2048x2048", "1024x6144x4096"};
     std::vector<std::string> lengths{"1024", "2048", "4096", "8192", "16384"};
     std::int64_t rows = TilesOptions{}.rows;
+    bool compare_whole_tiles = false;
+    std::string sweep;
     int sample = static_cast<int>(GemmOptions{}.sample.count());
 };
 
@@ -40,6 +42,8 @@ TilesOptions options_of(const TilesLine& line)
     options.rounds = line.common.rounds != 0 ? line.common.rounds : options.rounds;
     options.sample = std::chrono::milliseconds(line.sample);
     options.seed = line.common.seed;
+    options.compare_whole_tiles = line.compare_whole_tiles;
+    options.sweep = line.sweep;
     return options;
 }
 
@@ -60,12 +64,25 @@ Command add_tiles_command(CLI::App& app)
     tiles->add_option("--lengths", line->lengths, "tokens of attention with 16 heads; separated by commas, or none")
         ->delimiter(',')
         ->capture_default_str();
+    tiles->add_flag(
+        "--whole-tiles", line->compare_whole_tiles,
+        "instead: programs with bounds checks and without, for shapes, rows and lengths that are whole tiles");
+    tiles
+        ->add_option("--sweep", line->sweep,
+                     "instead: sweep the tiles of a tile GEMM, compiled at run time, and of the SIMT kernels, for the "
+                     "first shape; a file for the charts")
+        ->type_name("FILE.html");
     tiles->add_option("--repetitions", line->common.rounds, "samples of each")->check(CLI::Range(1, 1000000));
     add_sample_option(*tiles, line->sample, "shortest sample, in milliseconds");
     tiles->add_option("--seed", line->common.seed, "seed of the random operands")->capture_default_str();
     return {tiles, [line] {
                 return [line, options = options_of(*line)] {
-                    run_tiles(require_device(line->common.device), options);
+                    const Device device = require_device(line->common.device);
+                    if (options.sweep.empty()) {
+                        run_tiles(device, options);
+                    } else {
+                        run_tile_sweep(device, options);
+                    }
                     return static_cast<int>(success);
                 };
             }};

@@ -43,6 +43,10 @@ svg .good { fill: var(--good); } svg .bad { fill: var(--bad); } .good { color: v
 .curve.ours0 { stroke: var(--ours0); } .curve.ours1 { stroke: var(--ours1); } .curve.ours2 { stroke: var(--ours2); }
 .curve.ours3 { stroke: var(--ours3); } .curve.peer0 { stroke: var(--peer0); } .curve.peer1 { stroke: var(--peer1); }
 .curve.peer2 { stroke: var(--peer2); } .curve.peer3 { stroke: var(--peer3); }
+.heat0, .heat1, .heat2, .heat3, .heat4, .heat5, .heat6, .heat7, .heat8, .heat9 { fill: var(--ours0); stroke: var(--card); }
+.heat0 { fill-opacity: 0.04; } .heat1 { fill-opacity: 0.1; } .heat2 { fill-opacity: 0.17; } .heat3 { fill-opacity: 0.24; }
+.heat4 { fill-opacity: 0.31; } .heat5 { fill-opacity: 0.38; } .heat6 { fill-opacity: 0.46; } .heat7 { fill-opacity: 0.54; }
+.heat8 { fill-opacity: 0.63; } .heat9 { fill-opacity: 0.73; } .none { fill: none; stroke: var(--rule); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { padding: 4px 10px; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap; }
@@ -93,13 +97,6 @@ std::string groups_of(const std::vector<ProblemReport>& reports)
                               "lowest</th><th class=\"left\">at</th></tr></thead>\n<tbody>\n{}</tbody></table>"
                               "</div>\n",
                               rows);
-}
-
-std::string section(std::string_view title, std::string_view chart, std::string_view caption)
-{
-    return chart.empty() ? std::string()
-                         : fmt::format("<h2>{}</h2>\n<figure>\n{}<figcaption>{}</figcaption>\n</figure>\n",
-                                       escaped(title), chart, escaped(caption));
 }
 
 std::vector<ElementType> inputs_of(const std::vector<ProblemReport>& reports)
@@ -207,32 +204,44 @@ Ceilings completed(Ceilings given, const std::vector<ProblemReport>& reports)
     return given;
 }
 
+std::string html_page(std::string_view title, std::string_view body)
+{
+    return fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+        "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
+        escaped(title), style, body);
+}
+
+std::string html_section(std::string_view title, std::string_view chart, std::string_view caption)
+{
+    return chart.empty() ? std::string()
+                         : fmt::format("<h2>{}</h2>\n<figure>\n{}<figcaption>{}</figcaption>\n</figure>\n",
+                                       escaped(title), chart, escaped(caption));
+}
+
 std::string html_of(const GemmDocument& document)
 {
     const auto& [environment, method, reports, ceilings] = document;
-    std::string text = fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-        "<title>Tessera: matrix products</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n",
-        style);
-    text += fmt::format("<h1>Matrix products: Tessera and cuBLASLt</h1>\n<p class=\"soft\">{}<br/>{}</p>\n",
-                        escaped(value_of(environment, "device")), escaped(value_of(environment, "date")));
+    std::string text = fmt::format("<h1>Matrix products: Tessera and cuBLASLt</h1>\n<p class=\"soft\">{}<br/>{}</p>\n",
+                                   escaped(value_of(environment, "device")), escaped(value_of(environment, "date")));
     text += cards_of(reports);
     text += groups_of(reports);
-    text += section("Speed relative to cuBLASLt", ratio_chart(reports),
-                    "Above 1 is faster. The line on a bar spans the 10th to the 90th percentile of the ratios within "
-                    "rounds.");
+    text +=
+        html_section("Speed relative to cuBLASLt", ratio_chart(reports),
+                     "Above 1 is faster. The line on a bar spans the 10th to the 90th percentile of the ratios within "
+                     "rounds.");
     for (const ElementType input : inputs_of(reports)) {
-        text += section(fmt::format("Roofline, {}", to_string(input)), roofline_chart(reports, ceilings, input),
-                        "Each point is a problem. The dashed line is the limit set by memory and arithmetic; its "
-                        "sources are at the end of the page.");
-        text +=
-            section(fmt::format("Size sweep, {}", to_string(input)), sweep_chart(reports, input), "Cubes: M = N = K.");
+        text += html_section(fmt::format("Roofline, {}", to_string(input)), roofline_chart(reports, ceilings, input),
+                             "Each point is a problem. The dashed line is the limit set by memory and arithmetic; its "
+                             "sources are at the end of the page.");
+        text += html_section(fmt::format("Size sweep, {}", to_string(input)), sweep_chart(reports, input),
+                             "Cubes: M = N = K.");
     }
     text += table_of(reports, ceilings);
     text += fmt::format("<h2>Method</h2>\n<pre>{}</pre>\n", escaped(method));
     text += facts_of(environment, ceilings);
-    return text + "</main>\n</body>\n</html>\n";
+    return html_page("Tessera: matrix products", text);
 }
 
 }  // namespace tessera::bench

@@ -4,6 +4,7 @@
 /// and it follows the reader's choice of light or dark.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/report.hpp"
@@ -36,6 +37,11 @@ struct GemmDocument {
 };
 
 std::string html_of(const GemmDocument& document);
+
+/// A page in the style of the report.
+std::string html_page(std::string_view title, std::string_view body);
+/// A heading, a chart and what to know of it, or nothing if there is no chart.
+std::string html_section(std::string_view title, std::string_view chart, std::string_view caption);
 
 // The charts, each an SVG element, or empty if there is nothing to draw.
 

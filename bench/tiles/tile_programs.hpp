@@ -19,20 +19,25 @@ struct TileGemmConfig {
                    const MatrixView<bf16>& d);
 };
 
-/// Returns all configurations.
-std::vector<TileGemmConfig> tile_gemm_configs();
-
-/// The longest row of `tile_softmax` and `tile_layer_norm`.
+/// The longest row of `softmax` and `layer_norm`.
 inline constexpr std::int64_t most_row_elements = 8192;
-
-/// y = softmax of each row of x.
-void tile_softmax(StreamRef stream, const MatrixView<const bf16>& x, const MatrixView<bf16>& y);
-/// y = each row of x, less its mean, divided by its standard deviation.
-void tile_layer_norm(StreamRef stream, const MatrixView<const bf16>& x, const MatrixView<bf16>& y);
-
 inline constexpr std::int64_t attention_depth = 128;  ///< columns of q, k and v
-/// z = softmax(q * k^T / sqrt(128)) * v for each head.
-void tile_attention(StreamRef stream, const BatchView<const bf16>& q, const BatchView<const bf16>& k,
-                    const BatchView<const bf16>& v, const BatchView<bf16>& z, bool causal);
+
+/// All programs.
+struct TilePrograms {
+    using Rows = void (*)(StreamRef stream, const MatrixView<const bf16>& x, const MatrixView<bf16>& y);
+
+    std::vector<TileGemmConfig> products;
+    Rows softmax;     ///< y = softmax of each row of x
+    Rows layer_norm;  ///< y = each row of x, less its mean, divided by its standard deviation
+    /// z = softmax(q * k^T / sqrt(128)) * v for each head.
+    void (*attention)(StreamRef stream, const BatchView<const bf16>& q, const BatchView<const bf16>& k,
+                      const BatchView<const bf16>& v, const BatchView<bf16>& z, bool causal);
+};
+
+/// For any matrices.
+const TilePrograms& tile_programs();
+/// For matrices that are whole tiles: compiled without bounds checks, with the first four products.
+const TilePrograms& whole_tile_programs();
 
 }  // namespace tessera::bench
