@@ -44,16 +44,16 @@ std::vector<T> allocate(std::string_view name, const detail::Header& header)
     return {};
 }
 
+/// Fills `elements` from the stream, which is at the first of them.
 template <Element T>
-std::vector<T> read_elements(std::istream& stream, std::string_view name, const detail::Header& header)
+void read_into(std::istream& stream, std::string_view name, std::span<T> elements, bool big_endian)
 {
-    auto elements = allocate<T>(name, header);
-    stream.read(reinterpret_cast<char*>(elements.data()), static_cast<std::streamsize>(header.data_bytes()));
-    if (static_cast<std::size_t>(stream.gcount()) != header.data_bytes()) {
-        throw Error(name, fmt::format("reading stopped after {} of {} bytes", stream.gcount(), header.data_bytes()),
+    stream.read(reinterpret_cast<char*>(elements.data()), static_cast<std::streamsize>(elements.size_bytes()));
+    if (static_cast<std::size_t>(stream.gcount()) != elements.size_bytes()) {
+        throw Error(name, fmt::format("reading stopped after {} of {} bytes", stream.gcount(), elements.size_bytes()),
                     "check the disk, and that no other program writes the file");
     }
-    if (header.big_endian) {
+    if (big_endian) {
         for (T& element : elements) {
             char bytes[sizeof(T)];
             std::memcpy(bytes, &element, sizeof(T));
@@ -61,7 +61,25 @@ std::vector<T> read_elements(std::istream& stream, std::string_view name, const 
             std::memcpy(&element, bytes, sizeof(T));
         }
     }
+}
+
+template <Element T>
+std::vector<T> read_elements(std::istream& stream, std::string_view name, const detail::Header& header)
+{
+    auto elements = allocate<T>(name, header);
+    read_into<T>(stream, name, elements, header.big_endian);
     return elements;
+}
+
+template <Element T>
+void require_type(std::string_view name, const detail::Header& header)
+{
+    if (header.type != type_code<T>) {
+        throw Error(name,
+                    fmt::format("the elements are {}, and {} is needed here", detail::describe(header.type),
+                                detail::describe(type_code<T>)),
+                    "convert first with array.astype in NumPy");
+    }
 }
 
 template <Element Source>
@@ -121,12 +139,7 @@ template <Element T>
 Array<T> read(std::istream& stream, std::string_view name)
 {
     detail::Header header = detail::read_header(stream, name);
-    if (header.type != type_code<T>) {
-        throw Error(name,
-                    fmt::format("the elements are {}, and {} is needed here", detail::describe(header.type),
-                                detail::describe(type_code<T>)),
-                    "convert first with array.astype in NumPy");
-    }
+    require_type<T>(name, header);
     auto elements = read_elements<T>(stream, name, header);
     return {std::move(header.shape), header.column_major, std::move(elements)};
 }
@@ -136,6 +149,37 @@ Array<T> read(const std::filesystem::path& path)
 {
     std::ifstream stream = open(path);
     return read<T>(stream, path.string());
+}
+
+template <Element T>
+RowReader<T>::RowReader(const std::filesystem::path& path) : name_(path.string()), stream_(open(path))
+{
+    const detail::Header header = detail::read_header(stream_, name_);
+    require_type<T>(name_, header);
+    if (header.shape.size() != 2 || header.column_major) {
+        throw Error(
+            name_,
+            header.column_major ? "the matrix is in Fortran order, and its rows are needed one after the other"
+                                : "this is a vector, and a matrix is needed here",
+            header.column_major ? "store numpy.ascontiguousarray(array)" : "reshape it with array.reshape in NumPy");
+    }
+    rows_ = header.shape[0];
+    columns_ = header.shape[1];
+    big_endian_ = header.big_endian;
+}
+
+template <Element T>
+std::int64_t RowReader<T>::read(std::span<T> to)
+{
+    const std::int64_t fit = static_cast<std::int64_t>(to.size()) / columns_;
+    if (fit == 0) {
+        throw Error(name_, fmt::format("a row has {} elements, and there is room for {}", columns_, to.size()),
+                    "a buffer for at least one row");
+    }
+    const std::int64_t count = std::min(fit, rows_ - next_);
+    read_into<T>(stream_, name_, to.first(static_cast<std::size_t>(count * columns_)), big_endian_);
+    next_ += count;
+    return count;
 }
 
 Array<float> read_as_float(std::istream& stream, std::string_view name)
@@ -184,6 +228,7 @@ void write(const std::filesystem::path& path, const Array<T>& array)
 
 // One line per element type that a file can hold.
 #define NPY_INSTANTIATE(T)                                              \
+    template class RowReader<T>;                                        \
     template Array<T> read(const std::filesystem::path&);               \
     template Array<T> read(std::istream&, std::string_view);            \
     template void write(const std::filesystem::path&, const Array<T>&); \

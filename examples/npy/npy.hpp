@@ -17,7 +17,8 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
-#include <iosfwd>
+#include <fstream>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -72,6 +73,34 @@ Array<T> read(std::istream& stream, std::string_view name);
 /// @throws Error
 Array<float> read_as_float(const std::filesystem::path& path);
 Array<float> read_as_float(std::istream& stream, std::string_view name);
+
+/// Reads a row-major matrix a few rows at a time, so that what follows can begin before the whole file is read.
+///
+///     npy::RowReader<float> reader("images.npy");
+///     while (const auto rows = reader.read(chunk)) { ... }
+template <Element T>
+class RowReader {
+public:
+    /// Opens the file and reads its header.
+    /// @throws Error for what read() refuses, and for vectors and column-major matrices
+    explicit RowReader(const std::filesystem::path& path);
+
+    std::int64_t rows() const noexcept { return rows_; }
+    std::int64_t columns() const noexcept { return columns_; }
+
+    /// Reads the next rows, as many as fit into `to` and are left, without a copy of its own.
+    /// @return their number; 0 at the end
+    /// @throws Error if `to` has no room for a row, or if reading fails
+    std::int64_t read(std::span<T> to);
+
+private:
+    std::string name_;
+    std::ifstream stream_;
+    std::int64_t rows_ = 0;
+    std::int64_t columns_ = 0;
+    std::int64_t next_ = 0;
+    bool big_endian_ = false;
+};
 
 /// Writes format version 1.0, the same bytes as numpy.save. An existing file is replaced.
 /// @throws Error if the file cannot be written, or if shape and elements contradict each other

@@ -102,3 +102,35 @@ TEST_CASE("files from NumPy are read and written back byte for byte")
     CHECK(labels.elements.front() == 0);
     CHECK(npy::read_as_float(data / "labels.npy").elements.back() == static_cast<float>(labels.elements.back()));
 }
+
+TEST_CASE("rows that are read a few at a time are those of the whole matrix")
+{
+    const auto whole = npy::read<float>(data / "images.npy");
+    npy::RowReader<float> reader(data / "images.npy");
+    REQUIRE(whole.shape == std::vector<std::int64_t>{reader.rows(), reader.columns()});
+    std::vector<float> rows;
+    std::vector<float> chunk(static_cast<std::size_t>(reader.columns()) * 100 +
+                             1);  // 100 rows fit; 1797 is no multiple
+    while (const std::int64_t count = reader.read(chunk)) {
+        CHECK(count <= 100);
+        rows.insert(rows.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(count * reader.columns()));
+    }
+    CHECK(rows == whole.elements);
+    CHECK(reader.read(chunk) == 0);
+}
+
+TEST_CASE(
+    "rows are refused of a vector, of another type, of a matrix in Fortran order, and where there is no room for one")
+{
+    CHECK_THROWS_WITH_AS(npy::RowReader<std::int32_t>(data / "labels.npy"), doctest::Contains("this is a vector"),
+                         npy::Error);
+    CHECK_THROWS_WITH_AS(npy::RowReader<double>(data / "images.npy"), doctest::Contains("float64"), npy::Error);
+    npy::RowReader<float> reader(data / "images.npy");
+    std::vector<float> narrow(63);
+    CHECK_THROWS_WITH_AS(reader.read(narrow), doctest::Contains("a row has 64 elements, and there is room for 63"),
+                         npy::Error);
+    const auto fortran = std::filesystem::temp_directory_path() / "tessera_npy_fortran_rows.npy";
+    npy::write(fortran, npy::matrix<float>(1, 2, {1, 2}, true));
+    CHECK_THROWS_WITH_AS(npy::RowReader<float>{fortran}, doctest::Contains("Fortran order"), npy::Error);
+    std::filesystem::remove(fortran);
+}
