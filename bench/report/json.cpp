@@ -1,31 +1,11 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "report/gemm_summary.hpp"
+#include "report/json_text.hpp"
 #include "report/report.hpp"
 
 namespace tessera::bench {
 namespace {
-
-std::string text_value(std::string_view text)
-{
-    std::string result = "\"";
-    for (const char character : text) {
-        if (character == '"' || character == '\\') {
-            result += '\\';
-            result += character;
-        } else if (static_cast<unsigned char>(character) < 0x20) {
-            result += fmt::format("\\u{:04x}", static_cast<unsigned>(character));
-        } else {
-            result += character;
-        }
-    }
-    return result + '"';
-}
-
-/// JSON has no infinity and no NaN.
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : "null"; }
 
 std::string list_of(const std::vector<double>& values, double scale)
 {
@@ -36,32 +16,14 @@ std::string list_of(const std::vector<double>& values, double scale)
     return fmt::format("[{}]", text);
 }
 
-std::string join(const std::vector<std::string>& items, std::string_view indent)
-{
-    std::string text;
-    for (const std::string& item : items) {
-        text += fmt::format("{}\n{}{}", text.empty() ? "" : ",", indent, item);
-    }
-    return text;
-}
-
-std::string object_of(const Environment& environment)
-{
-    std::vector<std::string> items;
-    for (const auto& [name, value] : environment) {
-        items.push_back(fmt::format("{}: {}", text_value(name), text_value(value)));
-    }
-    return fmt::format("{{{}\n  }}", join(items, "    "));
-}
-
 /// @param summaries  a member of its own, if not empty
 std::string document(const Environment& environment, std::string_view benchmark,
                      const std::vector<std::string>& results, const std::vector<std::string>& summaries = {})
 {
     return fmt::format("{{\n  \"benchmark\": {},\n  \"environment\": {},\n{}  \"results\": [{}\n  ]\n}}\n",
-                       text_value(benchmark), object_of(environment),
-                       summaries.empty() ? "" : fmt::format("  \"ratios\": [{}\n  ],\n", join(summaries, "    ")),
-                       join(results, "    "));
+                       text_value(benchmark), object_of_facts(environment),
+                       summaries.empty() ? "" : fmt::format("  \"ratios\": [{}\n  ],\n", joined(summaries, "    ")),
+                       joined(results, "    "));
 }
 
 std::string object_of(const RatioSummary& summary)
@@ -125,7 +87,7 @@ std::string object_of(const ProblemReport& report)
         to_string(fusion), is_float8(input) ? text_value(to_string(accumulation)) : "null",
         input == ElementType::f16 ? text_value(to_string(sums)) : "null", text_value(layer), report.input_sets,
         report.exceeds_cache, report.launches_per_sample, report.graph_replay, text_value(report.baseline),
-        join(measurements, "      "));
+        joined(measurements, "      "));
 }
 
 }  // namespace
