@@ -18,8 +18,9 @@ nvtxDomainHandle_t create_domain(const char* name)
 
 int push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes)
 {
-    if (domain == reinterpret_cast<nvtxDomainHandle_t>(&our_domain)) {
-        if (std::FILE* const file = std::fopen(std::getenv("NVTX_RECORD"), "a")) {
+    const char* const path = std::getenv("NVTX_RECORD");
+    if (domain == reinterpret_cast<nvtxDomainHandle_t>(&our_domain) && path != nullptr) {
+        if (std::FILE* const file = std::fopen(path, "a")) {
             std::fprintf(file, "%s\n", attributes->message.ascii);
             std::fclose(file);
         }
