@@ -1,6 +1,9 @@
 """Array types as other packages have them, over tessera's memory: each shows one protocol alone."""
 
+import contextlib
 import ctypes
+import threading
+import time
 
 import tessera
 
@@ -164,6 +167,9 @@ NAME = b"dlpack_exchange_api"  # a capsule keeps the address
 Tensor.__dlpack_c_exchange_api__ = python.PyCapsule_New(ctypes.addressof(TABLE), NAME, None)
 
 
+HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
 class Cuda:
     """Streams and captures of the CUDA runtime."""
 
@@ -189,6 +195,32 @@ class Cuda:
 
     def destroy(self, stream):
         self.call("cudaStreamDestroy", ctypes.c_void_p(stream))
+
+    def is_done(self, stream):
+        status = self.runtime.cudaStreamQuery(ctypes.c_void_p(stream))
+        assert status in (0, 600), status  # 600: cudaErrorNotReady
+        return status == 0
+
+    def becomes_done(self, stream, seconds=10):
+        end = time.monotonic() + seconds
+        while not self.is_done(stream) and time.monotonic() < end:
+            time.sleep(1e-3)
+        return self.is_done(stream)
+
+    def copy(self, to, source, size, stream):
+        self.call("cudaMemcpyAsync", ctypes.c_void_p(to), ctypes.c_void_p(source), ctypes.c_size_t(size), 4, ctypes.c_void_p(stream))
+
+    @contextlib.contextmanager
+    def held(self, stream):
+        """While this lasts, work that is enqueued on the stream does not begin."""
+        released = threading.Event()
+        function = HOST_FUNCTION(lambda _: released.wait(60))
+        self.call("cudaLaunchHostFunc", ctypes.c_void_p(stream), function, None)
+        try:
+            yield
+        finally:
+            released.set()
+            self.call("cudaStreamSynchronize", ctypes.c_void_p(stream))  # the function must not outlive this
 
     def begin_capture(self, stream):
         self.call("cudaStreamBeginCapture", ctypes.c_void_p(stream), 2)  # relaxed

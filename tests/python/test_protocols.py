@@ -5,6 +5,7 @@ of them have come back.
 """
 
 import gc
+import tracemalloc
 
 import numpy
 import pytest
@@ -163,6 +164,48 @@ def cuda_wait(cuda, waiting, other):
     cuda.call("cudaEventDestroy", event)
 
 
+def test_the_free_waits_for_the_consumer(cuda, two_streams):
+    home, consumer = two_streams
+    array = tessera.asarray(numpy.ones(1024, "f"), stream=home)
+    seen = tessera.asarray(numpy.zeros(1024, "f"), stream=consumer)
+    address, used = array.data_ptr, cuda.used_bytes()
+    with cuda.held(consumer):
+        capsule = array.__dlpack__(stream=consumer)
+        cuda.copy(seen.data_ptr, address, 4096, consumer)  # has not begun
+        del array
+        assert cuda.becomes_done(home)  # the consumer has not given the memory back: nothing waits for it yet
+        del capsule
+        assert not cuda.is_done(home)  # the free is behind what the consumer reads
+    assert (seen.numpy() == 1).all()
+    assert cuda.used_bytes() < used
+
+
+def test_what_comes_after_the_consumer_waits_for_it(cuda, two_streams):
+    """The owner overwrites the array that it lent, as soon as it has it back."""
+    home, consumer = two_streams
+    array = tessera.asarray(numpy.ones(1024, "f"), stream=home)
+    zeros = tessera.asarray(numpy.zeros(1024, "f"), stream=home)
+    seen = tessera.asarray(numpy.zeros(1024, "f"), stream=consumer)
+    with cuda.held(consumer):
+        capsule = array.__dlpack__(stream=consumer)
+        cuda.copy(seen.data_ptr, array.data_ptr, 4096, consumer)
+        del capsule
+        cuda.copy(array.data_ptr, zeros.data_ptr, 4096, home)
+    tessera.synchronize(home)
+    assert (seen.numpy() == 1).all()
+    assert (array.numpy() == 0).all()
+
+
+def test_an_operand_of_others_is_given_back_behind_the_product(cuda, operands, two_streams):
+    """What we consume: its owner's later work waits for our product, which runs on another stream."""
+    home, other = two_streams
+    a, b = (tessera.asarray(array.numpy(), stream=home) for array in operands)
+    with cuda.held(other):
+        result = tessera.gemm(Dlpack(a), Dlpack(b), stream=other)
+        assert not cuda.is_done(home)
+    assert close(result, *operands)
+
+
 def test_an_export_on_the_own_stream_waits_for_nothing(cuda, two_streams):
     array = tessera.empty((4, 4), stream=two_streams[0])
     cuda.begin_capture(two_streams[0])
@@ -252,6 +295,29 @@ def test_a_thousand_products_leak_nothing(framework, cuda, operands, kind):
     before = used_bytes()
     multiply(1000 if kind in (Dlpack, Tensor) else 50)
     assert used_bytes() == before
+
+
+def test_a_thousand_round_trips_with_numpy_leak_nothing(cuda, random):
+    """On the device, and on the host."""
+    values = random.standard_normal((64, 64)).astype("f")
+
+    def round_trips(times):
+        for _ in range(times):
+            assert (tessera.asarray(values, "f32").numpy() == values).all()
+
+    round_trips(10)
+    before = cuda.used_bytes()
+    tracemalloc.start()
+    try:
+        round_trips(10)
+        gc.collect()
+        host = tracemalloc.get_traced_memory()[0]
+        round_trips(1000)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - host < values.nbytes  # one of the thousand arrays
+    finally:
+        tracemalloc.stop()
+    assert cuda.used_bytes() == before
 
 
 def test_an_unused_export_leaks_nothing(cuda):
