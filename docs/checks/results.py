@@ -18,12 +18,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "docs" / "pictures"))
 
+from charts.scenarios import device, stored_scenarios, time_text  # noqa: E402
 from charts.simt import ORDERS, RUNGS  # noqa: E402
 from charts.speed_cublaslt import by_shape  # noqa: E402
 from charts.speed_fused import fused_products, fused_ratio  # noqa: E402
 from charts.stored import Row, Stored, geometric_mean, shape  # noqa: E402
 
-PAGES = ["README.md", "docs/performance.md", "docs/simt-ladder.md", "docs/limitations.md",
+PAGES = ["README.md", "docs/performance.md", "docs/scenarios.md", "docs/simt-ladder.md", "docs/limitations.md",
          "docs/notes/blackwell-kernel.md", "docs/notes/simt-kernels.md"]
 LARGE = 1500  # a product is large if all of its extents are above this
 MARKED = re.compile(r"(<!--results:([a-z0-9-]+)-->\n)(.*?)(<!--end-->)", re.DOTALL)
@@ -113,6 +114,50 @@ def cublaslt() -> str:
         f"Automatic is slower in {first.slower} of the {len(first.all)} products, tuned in {best.slower}. The "
         f"{len(first.large)} products whose extents are all above {LARGE} run at {first.large[0]:.3f} to "
         f"{first.large[-1]:.3f} and {best.large[0]:.3f} to {best.large[-1]:.3f}.")
+
+
+@maker
+def scenarios() -> str:
+    document = stored_scenarios()
+    if any(scenario["outcome"] not in ("agrees", "skipped") for scenario in document["scenarios"]):
+        raise ValueError("a scenario is wrong or failed")
+    rows = []
+    for scenario in document["scenarios"]:
+        name = f"{scenario['number']} `{scenario['name']}`"
+        if scenario["outcome"] == "skipped":
+            rows.append([name, "skipped", "", "", scenario["reason"]])
+        else:
+            entries = [time_text(scenario[entry]["median_seconds"]) for entry in ("baseline", "optimized")]
+            rows.append([name, *entries, f"{scenario['speedup']:.2f}", scenario["work"]])
+    facts = document["environment"]
+    return (f"One {device(document)}, {facts['date'][:10]}, CUDA {facts['CUDA runtime']}, {facts['CPU'].split(', ')[-1]} of the host; `tessera-scenarios "
+            "run --full`:\n" + table(["", "baseline", "optimized", "times as fast", "the job"], rows))
+
+
+def three_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def figures_of(name: str) -> dict[str, str]:
+    """What a scenario measured besides its times, with the units."""
+    scenario = next(one for one in stored_scenarios()["scenarios"] if one["name"] == name)
+    return {figure["name"]: f"{three_digits(figure['value'])} {figure['unit']}".strip() for figure in scenario["figures"]}
+
+
+@maker
+def scenario_figures() -> str:
+    names = ("transfers", "clusters", "npy-streaming", "ladder", "graphs", "compilation")
+    return table(["", "", ""], [[f"`{name}`", figure, value] for name in names for figure, value in figures_of(name).items()])
+
+
+@maker
+def scenario_errors() -> str:
+    """The table of low precision: a row for each way to multiply."""
+    figures = figures_of("low-precision")
+    errors = [figure.removesuffix(": largest error") for figure in figures if figure.endswith(": largest error")]
+    return table(["", "speed", "root mean square error", "largest error"],
+                 [[name, figures.get(name, ""), figures[f"{name}: root mean square error"], figures[f"{name}: largest error"]]
+                  for name in errors])
 
 
 FUSED = {"bias": "bias", "bias+relu": "bias, ReLU", "bias+gelu": "bias, exact GELU", "bias+gelu_tanh": "bias, GELU with tanh",
