@@ -8,6 +8,7 @@ skips them.
 """
 
 import argparse
+import json
 import os
 import posixpath
 import re
@@ -24,6 +25,7 @@ PLACES = {
     "examples/README.md": "examples.md",
     "packaging/README.md": "packaging.md",
     "docs/index.md": "contents.md",
+    "docs/course/README.md": "course/index.md",
     "docs/errors/README.md": "errors/index.md",
     "docs/notes/README.md": "notes/index.md",
 }
@@ -31,11 +33,13 @@ LANGUAGES = {
     ".cpp": "cpp", ".hpp": "cpp", ".cu": "cuda", ".cuh": "cuda", ".cmake": "cmake", ".py": "python", ".sh": "bash",
     ".json": "json",
 }
+# A diagram that one steps through: static/course.js shows the data of docs/course/steps.
+STEPS = re.compile(r"^<!--steps:([a-z0-9-]+)-->$", re.MULTILINE)
 # Fenced code, code in a line, or a link: whichever comes first.
 LINK = re.compile(r"^ *```.*?^ *```|``[^`].*?``|`[^`\n]+`"
                   r"|(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^()\s]+)(\s+\"[^\"]*\")?\)", re.MULTILINE | re.DOTALL)
 # Pages whose folder is listed below them in the navigation.
-PARENTS = ("docs/errors/README.md", "docs/notes/README.md")
+PARENTS = ("docs/course/README.md", "docs/errors/README.md", "docs/notes/README.md")
 BELOW = "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
 
 
@@ -102,6 +106,19 @@ class Stage:
 
         return LINK.sub(replace, text)
 
+    def diagrams(self, text: str) -> str:
+        """The text with the data of its diagrams."""
+
+        def replace(match: re.Match) -> str:
+            file = self.root / "docs/course/steps" / f"{match[1]}.json"
+            if not file.exists():
+                self.errors.append(f"a page shows the diagram {match[1]}, and {file} does not exist")
+                return match[0]
+            data = json.dumps(json.loads(file.read_text()), separators=(",", ":"))
+            return f'<div class="steps" id="steps-{match[1]}"><script type="application/json">{data}</script></div>'
+
+        return STEPS.sub(replace, text)
+
     def source_page(self, path: str) -> None:
         place = f"source/{path}.md"
         head = "---\norphan: true\nnosearch: true\n---\n"
@@ -136,7 +153,7 @@ class Stage:
     def run(self) -> None:
         for path, place in list(self.places.items()):
             if path != "README.md":
-                text = self.links(path, place, (self.root / path).read_text())
+                text = self.diagrams(self.links(path, place, (self.root / path).read_text()))
                 self.write(place, text + (BELOW if path in PARENTS else ""))
         self.front_page()
         for path in self.others:
