@@ -18,6 +18,7 @@
 
 #include "tessera/gemm.hpp"
 #include "tessera/tile.cuh"
+#include "tessera/tile/beside.cuh"
 #include "tessera/tile/epilogue_operands.hpp"
 
 namespace tessera::tile {
@@ -99,27 +100,57 @@ struct EpilogueGemm {
             for (auto [left, right] : stream(cta, a.row(at), b.column(at))) {
                 sum = mma(left, right, sum);
             }
-            d.store(at, operands.all([&](const auto&... inputs) { return finished(sum, at, inputs.load(at)...); }));
+            d.store(at, operands.all([&](const auto&... inputs) { return finished(sum, at, inputs...); }));
         }
     }
 
 private:
-    template <class Sum, class Place, class... Loaded>
-    TESSERA_TILE auto finished(const Sum& sum, const Place& at, const Loaded&... loaded) const
+    /// Applies the function to each sum, with what the inputs have beside it.
+    template <class Sum, class Machine, int PlaceRows, int PlaceColumns, bool Transposed, class... Extras>
+    TESSERA_TILE auto finished(const Sum& sum, const Position<Machine, PlaceRows, PlaceColumns, Transposed>& at,
+                               const Extras&... inputs) const
     {
-        const Op& function = op;
+        using Layout = typename facts_of<Sum>::layout;
+        const auto& sums = settled(sum);
+        Tile<D, M, N, Layout> result;
+        const auto with = [&](const auto&... spots) {
+            if constexpr (Layout::registers > 0) {
+                finish(sums, result, at, beside<Layout, edges_of<Machine, Extras>()>(inputs, spots)...);
+            }
+        };
+        with(spot_at(inputs, at)...);
+        return result;
+    }
+
+    template <class Layout, class Place, class... Extras>
+    __device__ __forceinline__ void finish(const Tile<float, M, N, Layout>& sums, Tile<D, M, N, Layout>& result,
+                                           const Place& at, const Extras&... extras) const
+    {
         const auto first_row = static_cast<int>(at.first_row());
         const auto first_column = static_cast<int>(at.first_column());
-        return zip(
-            [&](float value, int row, int column, const auto&... others) {
-                const float result = operated(function, value, first_row + row, first_column + column, others...);
-                if constexpr (std::is_same_v<D, float>) {
-                    return result;
-                } else {
-                    return D(result);
-                }
-            },
-            sum, iota_rows(sum), iota_columns(sum), loaded...);
+        const auto finish_value = [&](int i, const auto&... values) {
+            const float value = operated(op, Access::values(sums)[i], first_row + Layout::row(i),
+                                         first_column + Layout::column(i), values...);
+            Access::values(result)[i] = D(value);
+        };
+        const auto finish_pairs = [&](auto in_memory) {
+            unrolled<Layout::registers / 2>([&](int i) {
+                const auto with = [&](const auto&... pairs) {
+                    finish_value(2 * i, pairs.of[0]...);
+                    finish_value(2 * i + 1, pairs.of[1]...);
+                };
+                with(extras.template pair<decltype(in_memory)::value>(2 * i)...);
+            });
+        };
+        if constexpr (has_pairs<Layout>) {
+            if ((extras.has_pairs_in_memory() && ...)) {
+                finish_pairs(std::true_type{});
+            } else {
+                finish_pairs(std::false_type{});
+            }
+        } else {
+            unrolled<Layout::registers>([&](int i) { finish_value(i, extras.value(i)...); });
+        }
     }
 };
 
