@@ -2,7 +2,7 @@
 # Builds and runs a chapter's program of the course (docs/course) on the emulated B200. Sets up what is missing.
 #
 # Usage: ./course.sh [-y] PROGRAM [OPTION ...]
-#   PROGRAM  a chapter's number, 1 to 10, or the name of another program of examples/course, such as layouts or capstone
+#   PROGRAM  a chapter's number, 1 to 11, or the name of another program of examples/course: layouts
 #   OPTION   of tessera-emu, such as: --statistics text, --strict, --schedule adversarial, --trace trace.json
 #   -y       install missing packages without asking
 # Exit codes: those of tessera-emu; 2 wrong usage.
@@ -26,7 +26,6 @@ program=${1:-}
 shift
 case $program in
     [1-9]) target=course_0$program ;;
-    10) target=course_10 ;;
     *) target=course_$program ;;
 esac
 if ! ls examples/course/"${target#course_}"[_.]*cu >/dev/null 2>&1; then

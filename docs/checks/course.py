@@ -14,6 +14,8 @@ A page has these marks. What is between one and the next line `<!--end-->` is wr
                                    OPTIONS: those of tessera-emu; `lines=N` shows N lines,
                                    `only=WORD,...` those with one of these words, in which `_` may stand for a space
     <!--counts:KEY ...-->          a table of counts, of this chapter's kernels and the last of the chapter before
+                                   (`before=NN`: of that chapter, or none for 00); `of=NAME` of an edit, `last=N` of the last
+                                   launches, `paper=KEY,...` with what the program prints as the least
     <!--edit:NAME-->               above a block `diff`, which the reader's editor makes: it is applied to the chapter's source
 """
 
@@ -137,7 +139,7 @@ class Runs:
     def __init__(self, build: Path):
         self.build = build
         self.emulator = build / "sdk/emulator/tessera-emu"
-        self._statistics: dict[str, list[dict]] = {}
+        self._statistics: dict[tuple[str, str], list[dict]] = {}
 
     def program(self, number: str) -> Path:
         return self.build / f"examples/course/course_{number}"
@@ -160,14 +162,15 @@ class Runs:
             return self.run([str(self.build / f"docs/course/course_variants_{number}"), name], options, folder)
         return self.run([str(self.build / f"examples/course/course_{name}")], options)
 
-    def statistics(self, number: str) -> list[dict]:
-        if number not in self._statistics:
+    def statistics(self, number: str, name: str = "plain") -> list[dict]:
+        """Counts of each launch."""
+        if (number, name) not in self._statistics:
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / "counts.json"
-                self.run([str(self.program(number))], [f"--statistics=json:{file}"])
+                self.output(number, name, [f"--statistics=json:{file}"])
                 lines = file.read_text(encoding="utf-8").splitlines()
-            self._statistics[number] = [json.loads(line) for line in lines]
-        return self._statistics[number]
+            self._statistics[number, name] = [json.loads(line) for line in lines]
+        return self._statistics[number, name]
 
     def trace(self, number: str, options: list[str]) -> list[dict]:
         with tempfile.TemporaryDirectory() as folder:
@@ -185,7 +188,7 @@ def value_of(statistics: dict, key) -> int:
 
 def short_name(launch: dict) -> str:
     name = launch["kernel_name"].split("::")[-1]
-    return "the tile program" if name.startswith("tile_kernel") else f"`{name}`"
+    return {"tile_kernel": "the tile program", "blackwell_g": "`Gemm::launch`"}.get(name[:11], f"`{name}`")
 
 
 class Page:
@@ -219,19 +222,35 @@ class Page:
         return "\n```text\n" + "\n".join([f"$ {command}", *shown]) + "\n```\n\n"
 
     def counts(self, arguments: list[str]) -> str:
-        launches = list(self.runs.statistics(self.number))
-        before = f"{int(self.number) - 1:02}"
+        options = dict(word.split("=") for word in arguments if "=" in word)
+        keys = [word for word in arguments if "=" not in word]
+        launches = list(self.runs.statistics(self.number, options.get("of", "plain")))[-int(options.get("last", 0)):]
         titles = [short_name(launch) for launch in launches]
-        if int(self.number) > 1:
+        before = options.get("before", f"{int(self.number) - 1:02}")
+        if int(before) > 0:
             launches.insert(0, self.runs.statistics(before)[-1])
             titles.insert(0, f"{short_name(launches[0])} of chapter {int(before)}")
-        rows = []
-        for argument in arguments:
-            title, key, unit, _ = COUNTS[argument]
-            values = [value_of(launch["statistics"], key) for launch in launches]
-            rows.append([title, *(f"{value / unit:g}" if value < unit * 1e6 else str(value // unit) for value in values)])
+        rows = [[COUNTS[key][0], *(self.cell(launch, key) for launch in launches)] for key in keys]
+        if "paper" in options:
+            titles.insert(0, "on paper")
+            for row, least in zip(rows, self.paper(options.get("of", "plain"), launches[0], options["paper"].split(","))):
+                row.insert(1, least)
         table = [["", *titles], ["---", *["---:"] * len(titles)], *rows]
         return "\n" + "".join("| " + " | ".join(row) + " |\n" for row in table) + "\n"
+
+    def cell(self, launch: dict, key: str) -> str:
+        _, place, unit, _ = COUNTS[key]
+        value = value_of(launch["statistics"], place)
+        return f"{value / unit:g}" if value < unit * 1e6 else str(value // unit)
+
+    def paper(self, name: str, launch: dict, keys: list[str]) -> list[str]:
+        """The least that the program prints, in the order of `keys`. One more or less in the run is a mistake."""
+        text, _ = self.runs.output(self.number, name, [])
+        numbers = [int(number) for number in re.findall(r"[0-9]+", re.search(r"on paper: (.*)", text)[1])]
+        for key, number in zip(keys, numbers):
+            if value_of(launch["statistics"], COUNTS[key][1]) != number:
+                raise Wrong(f"{self.path.name}, {name}: {key} is {value_of(launch['statistics'], COUNTS[key][1])}, on paper {number}")
+        return [f"{number / COUNTS[key][2]:g}" for key, number in zip(keys, numbers)] + [""] * 9
 
     def made(self) -> str:
         """The page as code and runs give it."""

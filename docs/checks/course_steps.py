@@ -18,9 +18,10 @@ class Trace:
     def __init__(self, events: list[dict], kernel: str, cta: int):
         names = {event["pid"]: event["args"]["name"] for event in events
                  if event["ph"] == "M" and event["name"] == "process_name"}
-        processes = [pid for pid, name in sorted(names.items()) if name.split("::")[-1].endswith(kernel) or
-                     name.endswith(f"of {kernel}")]
-        self.pid = processes[cta]
+        # In the order of the grid; CTAs of a cluster are neighbours in x.
+        processes = sorted((re.findall(r"\d+", name)[2::-1], pid) for pid, name in names.items()
+                           if kernel in name.rpartition(" of ")[2])
+        self.pid = processes[cta][1]
         own = [event for event in events if event["pid"] == self.pid]
         tracks = {event["tid"]: event["args"]["name"] for event in own
                   if event["ph"] == "M" and event["name"] == "thread_name"}
@@ -93,29 +94,31 @@ def plural(count: int, what: str) -> str:
 class Timeline:
     """Warps, stages, barriers, tensor core and accumulators of some CTAs of a cluster, event by event.
 
-    layout: the rings in shared memory, in the order of their addresses: (name, number of slots). A ring has its full barriers,
-    then its empty ones. `stages` is the ring that TMA fills, `sums` the accumulators'.
+    layout: the rings in shared memory: (name, number of slots, bytes after the first barrier). A ring has its full barriers, then
+    its empty ones. `stages` is the ring that TMA fills, `sums` the accumulators'.
     """
 
-    def __init__(self, title: str, traces: list[Trace], warps: list[tuple[int, str]], layout: list[tuple[str, int]],
+    def __init__(self, title: str, traces: list[Trace], warps: list[tuple[int, str]], layout: list[tuple[str, int, int]],
                  mmas_of_step: int = 4, end: int | None = None):
         self.diagram = Diagram(title)
         self.traces, self.warps, self.mmas_of_step, self.end = traces, warps, mmas_of_step, end
-        self.layout = dict(layout)
+        self.layout = {ring: slots for ring, slots, _ in layout}
         self.names: list[dict[str, str]] = []
         self.rings: list[dict[str, tuple[list[str], list[str]]]] = []
+        first = int(traces[0].barriers()[0], 16) if layout else 0  # at the same places in each CTA
         for trace in traces:
-            addresses, names, rings = trace.barriers(), {}, {}
-            if layout and len(addresses) < sum(2 * slots for _, slots in layout):
-                raise ValueError(f"{title}: {len(addresses)} barriers do not fit the layout {layout}")
-            for ring, slots in layout:
-                full, empty, addresses = addresses[:slots], addresses[slots : 2 * slots], addresses[2 * slots :]
+            names, rings = {}, {}
+            for ring, slots, offset in layout:
+                full, empty = ([f"{first + offset + 8 * (i + side * slots):#x}" for i in range(slots)] for side in range(2))
                 rings[ring] = (full, empty)
                 what = {"stages": "stage", "sums": "accumulator", "answers": "answer"}[ring]
                 for i in range(slots):
                     number = f" {i}" if slots > 1 else ""
                     names[full[i]] = f"{what}{number} full"
                     names[empty[i]] = f"{what}{number} free"
+            unknown = set(trace.barriers()) - names.keys() if layout else ()
+            if unknown:
+                raise ValueError(f"{title}: barriers at {sorted(unknown)} are not in the layout {layout}")
             self.names.append(names)
             self.rings.append(rings)
 
@@ -128,20 +131,19 @@ class Timeline:
                 if f"warp {warp}" in trace.slices:
                     self.diagram.row(f"{self.cta(c)}{role}", [f"{c}w{warp}"], text="ready")
             for ring, label in (("stages", "stages"), ("sums", "accumulator"), ("answers", "answers")):
-                if ring in self.layout and self.counts(c, ring):
+                if ring in self.layout:
                     slots = self.layout[ring]
                     self.diagram.row(f"{self.cta(c)}{label}", [f"{c}{ring}{i}" for i in range(slots)], text="empty")
-                    if ring == "stages":
+                    if ring == "stages" and self.counts(c):
                         for side in ("full", "empty"):
                             self.diagram.row(f"{self.cta(c)}{side} barriers", [f"{c}{side}{i}" for i in range(slots)],
                                              text="phase 0")
             if trace.works("MMAs"):
                 self.diagram.row(f"{self.cta(c)}tensor core", [f"{c}tensor"], text="idle")
 
-    def counts(self, c: int, ring: str) -> bool:
-        """Barriers of a pair count in its first CTA."""
-        full, _ = self.rings[c][ring]
-        return bool(self.traces[c].phases(full[0])) or c == 0
+    def counts(self, c: int) -> bool:
+        """Bytes for a pair are counted in its first CTA."""
+        return bool(self.traces[c].phases(self.rings[c]["stages"][0][0]))
 
     def events(self) -> list[tuple]:
         found = []
@@ -236,13 +238,16 @@ class Timeline:
 
     def freed(self, changes, c, stage, phase) -> str:
         changes[f"{c}stages{stage}"] = ["idle", "empty"]
-        changes[f"{c}empty{stage}"] = ["run", f"phase {phase + 1}"]
+        if self.counts(c):
+            changes[f"{c}empty{stage}"] = ["run", f"phase {phase + 1}"]
         return f"{self.cta(c)}Stage {stage} has been read: its empty barrier ends phase {phase}."
 
     def issue(self, changes, c, step, count, warp) -> str:
         if "stages" in self.layout:
             stage = step % self.layout["stages"]
-            changes[f"{c}stages{stage}"] = ["use", f"step {step} is multiplied"]
+            for cta, trace in enumerate(self.traces):
+                if cta == c or not trace.works("MMAs"):  # one instruction reads the stages of both CTAs of a pair
+                    changes[f"{cta}stages{stage}"] = ["use", f"step {step} is multiplied"]
         changes[f"{c}tensor"] = ["use", f"MMAs of step {step}"]
         return f"{self.cta(c)}{self.role(warp)} issues {plural(count, 'MMA')} of step {step}."
 
@@ -255,7 +260,8 @@ class Timeline:
         return f"{self.cta(c)}The accumulator is complete: its full barrier ends phase {phase}."
 
     def sum_read(self, changes, c, slot, phase) -> str:
-        changes[f"{c}sums{slot}"] = ["idle", "read"]
+        for cta in range(len(self.traces)):
+            changes[f"{cta}sums{slot}"] = ["idle", "read"]
         return f"{self.cta(c)}All warps have read the accumulator: the tensor core may overwrite it."
 
     def answer(self, changes, c, slot, phase) -> str:
@@ -387,16 +393,18 @@ def text_of(data: dict) -> str:
 
 
 ROLES = [(4, "warp 4: loads"), (5, "warp 5: multiplies"), (0, "warp 0: stores")]
-# By chapter: the file, the kernel, CTAs, warps that are shown, and rings in the order of their addresses.
+# By chapter: the file, the kernel, CTAs, warps that are shown, and the rings.
 TIMELINES = {
-    "03": ("03-ring", "by_ring", 1, [(8, "warp 8: loads"), (0, "warp 0: multiplies"), (7, "warp 7: multiplies")], [("stages", 3)]),
-    "04": ("04-tensor-memory", "by_tensor_core", 1, [(0, "warp 0: does all"), (1, "warp 1: reads")], [("stages", 1), ("sums", 1)]),
-    "06": ("06-roles", "by_roles", 1, ROLES, [("stages", 3), ("sums", 1)]),
-    "07": ("07-epilogue", "by_epilogue", 1, ROLES, [("stages", 3), ("sums", 1)]),
-    "08": ("08-pair", "by_pair", 2, ROLES, [("stages", 3), ("sums", 1)]),
+    "03": ("03-ring", "by_ring", 1, [(8, "warp 8: loads"), (0, "warp 0: multiplies"), (7, "warp 7: multiplies")],
+           [("stages", 3, 0)]),
+    "04": ("04-tensor-memory", "by_tensor_core", 1, [(0, "warp 0: does all"), (1, "warp 1: reads")],
+           [("stages", 1, 0), ("sums", 1, 16)]),
+    "06": ("06-roles", "by_roles", 1, ROLES, [("stages", 3, 0), ("sums", 1, 48)]),
+    "07": ("07-epilogue", "by_epilogue", 1, ROLES, [("stages", 3, 0), ("sums", 1, 48)]),
+    "08": ("08-pair", "by_pair", 2, ROLES, [("stages", 3, 0), ("sums", 1, 48)]),
     "09": ("09-work-queue", "by_work_queue", 2, [*ROLES[:2], (6, "warp 6: asks for work"), ROLES[2]],
-           [("stages", 6), ("sums", 2), ("answers", 2)]),
-    "10": ("10-tile-program", "tile_kernel_on_tcgen05<...>", 2, [], []),
+           [("stages", 6, 0), ("sums", 2, 96), ("answers", 2, 160)]),
+    "10": ("10-tile-program", "tile_kernel_on_tcgen05", 2, [], []),
 }
 
 
@@ -405,6 +413,8 @@ def make(number: str, runs) -> dict[str, dict]:
     if number in ("01", "02", "05"):
         name, maker = {"01": ("01-tiles", threads_and_tiles), "02": ("02-swizzle", swizzle), "05": ("05-descriptors", descriptors)}[number]
         return {name: maker(runs)}
+    if number not in TIMELINES:
+        return {}
     name, kernel, ctas, warps, layout = TIMELINES[number]
     events = runs.trace(number, [])
     traces = [Trace(events, kernel, cta) for cta in range(ctas)]

@@ -149,7 +149,7 @@ __global__ void __cluster_dims__(2, 1, 1)
 // [main]
 int main()
 {
-    constexpr unsigned m = 2048, n = 2048, k = 128;  // 128 tiles: more than pairs that run at a time
+    constexpr unsigned m = 2048, n = 3072, k = 128;  // 192 tiles: more than pairs that run at a time
     return course::multiply_and_check("by_work_queue", m, n, k, [](course::Product& p) {
         const OutputPartition<2 * tile, tile> partition(m, n, 4);
         launch(
