@@ -200,6 +200,7 @@ def test_an_operand_of_others_is_given_back_behind_the_product(cuda, operands, t
     """What we consume: its owner's later work waits for our product, which runs on another stream."""
     home, other = two_streams
     a, b = (tessera.asarray(array.numpy(), stream=home) for array in operands)
+    tessera.gemm(a, b)  # loads the kernel, which may wait for the device
     with cuda.held(other):
         result = tessera.gemm(Dlpack(a), Dlpack(b), stream=other)
         assert not cuda.is_done(home)
