@@ -271,7 +271,7 @@ Outcome run_transformer(const Context& context)
             multiply(to.normal, block.qkv, to.qkv, {.bias = Bias::per_column(block.qkv.bias.span())});
         });
         recorder.on_stream("attention", stream, [&] {
-            bench::tile_attention(stream, heads_of(to.qkv, sizes, 0, 3), heads_of(to.qkv, sizes, 1, 3),
+            bench::tile_programs().attention(stream, heads_of(to.qkv, sizes, 0, 3), heads_of(to.qkv, sizes, 1, 3),
                                   heads_of(to.qkv, sizes, 2, 3), heads_of(to.attended, sizes, 0, 1), false);
         });
         recorder.on_stream("output", stream, [&] {
