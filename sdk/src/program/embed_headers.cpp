@@ -133,6 +133,7 @@ try {
     }
     std::map<std::string, std::string> texts;
     collect(argv[1], "tessera/tile.cuh", texts);
+    collect(argv[1], "tessera/tile/beside.cuh", texts);  // for epilogues as text
     collect(argv[1], "tessera/tile/program_entries.cuh", texts);
     std::ofstream dependencies(argv[3]);
     dependencies << argv[2] << ":";

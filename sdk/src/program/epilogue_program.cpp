@@ -42,7 +42,7 @@ std::string source_of(const std::string& expression, GemmTile tile, const Progra
     const int k = 128 / static_cast<int>(size_of(a.member.element));
     std::string members = matrix_member("Input", a, m, k, "a") + matrix_member("Input", b, k, n, "b") +
                           matrix_member("Output", d, m, n, "d");
-    std::string loads;
+    std::string inputs;
     std::string parameters;
     std::string names;
     for (std::size_t i = 0; i < count; ++i) {
@@ -54,12 +54,13 @@ std::string source_of(const std::string& expression, GemmTile tile, const Progra
             case OperandShape::tile: members += matrix_member("Input", operand, m, n, name); break;
             case OperandShape::value: members += fmt::format("    float {};\n", name); continue;
         }
-        loads += fmt::format(", {}.load(at)", name);
+        inputs += fmt::format(", {}", name);
         parameters += fmt::format(", const {}& {}_", to_string(operand.member.element), name);
         names += fmt::format("                        const auto {0} = static_cast<float>({0}_);\n", name);
     }
     // The expression has a line of its own, so that an error in it is its line 1.
-    return fmt::format(R"(using namespace tessera;
+    return fmt::format(R"(#include "tessera/tile/beside.cuh"
+using namespace tessera;
 struct EpilogueGemm {{
 {members}    static constexpr tile::Hints hints{{.warpgroups = {warpgroups}, .warps_m = {warps_m}}};
 
@@ -67,20 +68,17 @@ struct EpilogueGemm {{
     {{
         for (auto at : d.tiles(cta)) {{
             auto sum = tile::zeros<float, {m}, {n}>(cta);
+            const auto extras = tile::detail::prepared_beside<decltype(sum)>(at{inputs});
             for (auto [left, right] : tile::stream(cta, a.row(at), b.column(at))) {{
                 sum = mma(left, right, sum);
             }}
-            const int first_row = static_cast<int>(at.first_row());
-            const int first_column = static_cast<int>(at.first_column());
-            d.store(at, tile::convert<{d}>(tile::zip(
+            d.store(at, tile::detail::finished_beside<{d}>(
                     [&](float value, int row, int column{parameters}) -> float {{
-                        row += first_row;
-                        column += first_column;
 {names}                        return
 #line 1 "the epilogue"
 {expression}
 ;
-                    }}, sum, tile::iota_rows(sum), tile::iota_columns(sum){loads})));
+                    }}, sum, at, extras));
         }}
     }}
 }};
@@ -88,7 +86,7 @@ struct EpilogueGemm {{
                        fmt::arg("members", members), fmt::arg("warpgroups", warpgroups),
                        fmt::arg("warps_m", warpgroups == 1 ? 2 : 4), fmt::arg("m", m), fmt::arg("n", n),
                        fmt::arg("d", to_string(d.member.element)), fmt::arg("parameters", parameters),
-                       fmt::arg("names", names), fmt::arg("expression", expression), fmt::arg("loads", loads));
+                       fmt::arg("names", names), fmt::arg("expression", expression), fmt::arg("inputs", inputs));
 }
 
 /// Returns the program of a source. The process keeps the latest.

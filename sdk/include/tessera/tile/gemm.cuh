@@ -41,23 +41,6 @@ struct OperandInput<PerElement<T, Order>, M, N> {
     using Type = Input<T, M, N, Order>;
 };
 
-/// One of several inputs. A class of all of them, unlike a tuple, can be copied to the GPU.
-template <std::size_t Index, class Type>
-struct NumberedInput {
-    Type input;
-};
-template <class Indices, class... Types>
-struct Inputs;
-template <std::size_t... Indices, class... Types>
-struct Inputs<std::index_sequence<Indices...>, Types...> : NumberedInput<Indices, Types>... {
-    /// Returns visit(input, ...).
-    template <class Visit>
-    TESSERA_TILE auto all(Visit visit) const
-    {
-        return visit(static_cast<const NumberedInput<Indices, Types>&>(*this).input...);
-    }
-};
-
 /// A float for each operand.
 template <class Operand>
 struct float_for {
@@ -97,59 +80,17 @@ struct EpilogueGemm {
     {
         for (auto at : d.tiles(cta)) {
             auto sum = zeros<float, M, N>(cta);
+            const auto extras =
+                operands.all([&](const auto&... inputs) { return prepared_beside<decltype(sum)>(at, inputs...); });
             for (auto [left, right] : stream(cta, a.row(at), b.column(at))) {
                 sum = mma(left, right, sum);
             }
-            d.store(at, operands.all([&](const auto&... inputs) { return finished(sum, at, inputs...); }));
-        }
-    }
-
-private:
-    /// Applies the function to each sum, with what the inputs have beside it.
-    template <class Sum, class Machine, int PlaceRows, int PlaceColumns, bool Transposed, class... Extras>
-    TESSERA_TILE auto finished(const Sum& sum, const Position<Machine, PlaceRows, PlaceColumns, Transposed>& at,
-                               const Extras&... inputs) const
-    {
-        using Layout = typename facts_of<Sum>::layout;
-        const auto& sums = settled(sum);
-        Tile<D, M, N, Layout> result;
-        const auto with = [&](const auto&... spots) {
-            if constexpr (Layout::registers > 0) {
-                finish(sums, result, at, beside<Layout, edges_of<Machine, Extras>()>(inputs, spots)...);
-            }
-        };
-        with(spot_at(inputs, at)...);
-        return result;
-    }
-
-    template <class Layout, class Place, class... Extras>
-    __device__ __forceinline__ void finish(const Tile<float, M, N, Layout>& sums, Tile<D, M, N, Layout>& result,
-                                           const Place& at, const Extras&... extras) const
-    {
-        const auto first_row = static_cast<int>(at.first_row());
-        const auto first_column = static_cast<int>(at.first_column());
-        const auto finish_value = [&](int i, const auto&... values) {
-            const float value = operated(op, Access::values(sums)[i], first_row + Layout::row(i),
-                                         first_column + Layout::column(i), values...);
-            Access::values(result)[i] = D(value);
-        };
-        const auto finish_pairs = [&](auto in_memory) {
-            unrolled<Layout::registers / 2>([&](int i) {
-                const auto with = [&](const auto&... pairs) {
-                    finish_value(2 * i, pairs.of[0]...);
-                    finish_value(2 * i + 1, pairs.of[1]...);
-                };
-                with(extras.template pair<decltype(in_memory)::value>(2 * i)...);
-            });
-        };
-        if constexpr (has_pairs<Layout>) {
-            if ((extras.has_pairs_in_memory() && ...)) {
-                finish_pairs(std::true_type{});
-            } else {
-                finish_pairs(std::false_type{});
-            }
-        } else {
-            unrolled<Layout::registers>([&](int i) { finish_value(i, extras.value(i)...); });
+            const Op& function = op;
+            d.store(at, finished_beside<D>(
+                            [&](float value, int row, int column, const auto&... others) {
+                                return operated(function, value, row, column, others...);
+                            },
+                            sum, at, extras));
         }
     }
 };
