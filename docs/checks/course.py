@@ -140,6 +140,7 @@ class Runs:
         self.build = build
         self.emulator = build / "sdk/emulator/tessera-emu"
         self._statistics: dict[tuple[str, str], list[dict]] = {}
+        self._outputs: dict[tuple, tuple[str, int]] = {}
 
     def program(self, number: str) -> Path:
         return self.build / f"examples/course/course_{number}"
@@ -155,6 +156,13 @@ class Runs:
         return text.replace(f"{ROOT}/", "").replace(f"{folder}/", ""), done.returncode
 
     def output(self, number: str, name: str, options: list[str]) -> tuple[str, int]:
+        """Text and exit status of a program of a chapter; a run is made once."""
+        key = (number, name, *options)
+        if key not in self._outputs:
+            self._outputs[key] = self._output(number, name, options)
+        return self._outputs[key]
+
+    def _output(self, number: str, name: str, options: list[str]) -> tuple[str, int]:
         if name == "plain":
             return self.run([str(self.program(number))], options)
         if name in edits_of(number):
@@ -167,7 +175,8 @@ class Runs:
         if (number, name) not in self._statistics:
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder) / "counts.json"
-                self.output(number, name, [f"--statistics=json:{file}"])
+                text, _ = self._output(number, name, [f"--statistics=json:{file}"])
+                self._outputs.setdefault((number, name), (text, 0))
                 lines = file.read_text(encoding="utf-8").splitlines()
             self._statistics[number, name] = [json.loads(line) for line in lines]
         return self._statistics[number, name]
@@ -245,6 +254,7 @@ class Page:
 
     def paper(self, name: str, launch: dict, keys: list[str]) -> list[str]:
         """The least that the program prints, in the order of `keys`. One more or less in the run is a mistake."""
+        self.runs.statistics(self.number, name)
         text, _ = self.runs.output(self.number, name, [])
         numbers = [int(number) for number in re.findall(r"[0-9]+", re.search(r"on paper: (.*)", text)[1])]
         for key, number in zip(keys, numbers):

@@ -45,12 +45,13 @@ public:
     std::size_t wrong(Finish finish) const
     {
         const auto d = d_.to_vector();
+        const std::vector<int> a = as_integers(host_a_), b = as_integers(host_b_);
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < m_; ++i) {
             for (std::size_t j = 0; j < n_; ++j) {
                 int sum = 0;
                 for (std::size_t l = 0; l < k_; ++l) {
-                    sum += static_cast<int>(float(host_a_[i * k_ + l])) * static_cast<int>(float(host_b_[j * k_ + l]));
+                    sum += a[i * k_ + l] * b[j * k_ + l];
                 }
                 wrong += d[i * n_ + j] == finish(static_cast<float>(sum), j) ? 0 : 1;
             }
@@ -72,6 +73,15 @@ private:
         return matrix;
     }
 
+    static std::vector<int> as_integers(const std::vector<bf16>& matrix)
+    {
+        std::vector<int> result;
+        result.reserve(matrix.size());
+        for (const bf16 element : matrix) {
+            result.push_back(static_cast<int>(float(element)));
+        }
+        return result;
+    }
     static std::vector<bf16> transposed(const std::vector<bf16>& matrix, std::size_t m, std::size_t n)
     {
         std::vector<bf16> result(matrix.size());
