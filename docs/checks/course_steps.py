@@ -12,6 +12,11 @@ import re
 from collections import defaultdict
 
 
+def own_address(address: str) -> str:
+    """An address without the rank of its CTA in the cluster."""
+    return f"{int(address, 16) & 0xFFFFFF:#x}"
+
+
 class Trace:
     """One CTA of a trace (`tessera-emu --trace`)."""
 
@@ -54,7 +59,7 @@ class Trace:
                 if name == "runs":
                     return ["run", "runs"]
                 if "mbarrier" in name:
-                    return ["wait", f"waits: {names.get(arguments['object'], arguments['object'])}"]
+                    return ["wait", f"waits: {names.get(own_address(arguments['object']), 'an mbarrier')}"]
                 return ["wait", "waits for the other warps"]
         if parts and time >= parts[-1][1]:
             return ["done", "has ended"]
@@ -99,10 +104,12 @@ class Timeline:
     """
 
     def __init__(self, title: str, traces: list[Trace], warps: list[tuple[int, str]], layout: list[tuple[str, int, int]],
-                 mmas_of_step: int = 4, end: int | None = None):
+                 mmas_of_step: int = 4, longest: int = 80):
         self.diagram = Diagram(title)
-        self.traces, self.warps, self.mmas_of_step, self.end = traces, warps, mmas_of_step, end
+        self.traces, self.warps, self.mmas_of_step, self.longest = traces, warps, mmas_of_step, longest
         self.layout = {ring: slots for ring, slots, _ in layout}
+        self.issued = dict.fromkeys(range(len(traces)), 0)  # steps whose MMAs are issued
+        self.in_flight = dict.fromkeys(range(len(traces)), 0)  # copies, where stages are not known
         self.names: list[dict[str, str]] = []
         self.rings: list[dict[str, tuple[list[str], list[str]]]] = []
         first = int(traces[0].barriers()[0], 16) if layout else 0  # at the same places in each CTA
@@ -138,6 +145,8 @@ class Timeline:
                         for side in ("full", "empty"):
                             self.diagram.row(f"{self.cta(c)}{side} barriers", [f"{c}{side}{i}" for i in range(slots)],
                                              text="phase 0")
+            if not self.layout:
+                self.diagram.row(f"{self.cta(c)}TMA", [f"{c}copies"], text="idle")
             if trace.works("MMAs"):
                 self.diagram.row(f"{self.cta(c)}tensor core", [f"{c}tensor"], text="idle")
 
@@ -171,6 +180,7 @@ class Timeline:
                     for begin in sorted({copy[0] for copy in loads if copy[3]["warp"] == warp}):
                         found.append((begin, 3, c, "copies", warp,
                                       sum(copy[0] == begin and copy[3]["warp"] == warp for copy in loads)))
+                found += [(copy[1], 0, c, "landed") for copy in loads]
             if stages:
                 stores: dict[tuple, int] = defaultdict(int)
                 for copy in copies:
@@ -194,7 +204,7 @@ class Timeline:
                     if "mbarrier" in name and end - begin > 2:
                         found.append((begin, 5, c, "waits", warp, arguments["object"]))
                         found.append((end, 2, c, "wakes", warp, arguments["object"]))
-        return sorted(event for event in found if self.end is None or event[0] <= self.end)
+        return sorted(found)
 
     def load_warp(self, trace: Trace) -> int:
         """The warp that issues the first copy."""
@@ -211,7 +221,10 @@ class Timeline:
                     for warp, _ in self.warps:
                         if f"{c}w{warp}" in self.diagram.state:
                             changes[f"{c}w{warp}"] = trace.warp_at(warp, time_before, self.names[c])
-                self.diagram.step_of(" ".join(texts), changes)
+                more = event is not None and len(self.diagram.steps) + 1 >= self.longest
+                self.diagram.step_of(" ".join(texts) + (" And so on." if more else ""), changes)
+                if more:
+                    break
                 texts, changes = [], {}
             if event is not None:
                 time_before = event[0]
@@ -248,11 +261,14 @@ class Timeline:
             for cta, trace in enumerate(self.traces):
                 if cta == c or not trace.works("MMAs"):  # one instruction reads the stages of both CTAs of a pair
                     changes[f"{cta}stages{stage}"] = ["use", f"step {step} is multiplied"]
-        changes[f"{c}tensor"] = ["use", f"MMAs of step {step}"]
+        self.issued[c] = step + 1
+        if self.diagram.state[f"{c}tensor"][0] == "idle":
+            changes[f"{c}tensor"] = ["use", f"MMAs of step {step}"]
         return f"{self.cta(c)}{self.role(warp)} issues {plural(count, 'MMA')} of step {step}."
 
     def multiplied(self, changes, c, step) -> str:
-        changes.setdefault(f"{c}tensor", ["idle", f"idle, step {step} done"])
+        more = self.issued[c] > step + 1
+        changes[f"{c}tensor"] = ["use", f"MMAs of step {step + 1}"] if more else ["idle", f"idle, step {step} done"]
         return f"{self.cta(c)}The tensor core has completed step {step}."
 
     def sum(self, changes, c, slot, phase) -> str:
@@ -272,20 +288,27 @@ class Timeline:
         return f"{self.cta(c)}{self.role(warp)} has begun {plural(count, 'TMA store')}."
 
     def copies(self, changes, c, warp, count) -> str:
+        self.in_flight[c] += count
+        changes[f"{c}copies"] = ["load", f"{plural(self.in_flight[c], 'load')} in flight"]
         return f"{self.cta(c)}{self.role(warp)} issues {plural(count, 'load')}."
+
+    def landed(self, changes, c) -> str:
+        self.in_flight[c] -= 1
+        changes[f"{c}copies"] = ["load", f"{plural(self.in_flight[c], 'load')} in flight"] if self.in_flight[c] else ["idle", "idle"]
+        return f"{self.cta(c)}A load has landed."
 
     def waits(self, changes, c, warp, barrier) -> str:
         return f"{self.cta(c)}{self.role(warp)} waits until {self.waited(c, barrier)}."
 
     def wakes(self, changes, c, warp, barrier) -> str:
-        name = self.names[c].get(barrier, "").split()
+        name = self.names[c].get(own_address(barrier), "").split()
         if name[:1] == ["stage"] and name[-1] == "full" and not self.traces[c].works("MMAs"):
             stage = f"{c}stages{name[1] if len(name) > 2 else 0}"
             changes[stage] = ["use", (changes.get(stage) or self.diagram.state[stage])[1].replace("there", "read")]
         return f"{self.cta(c)}{self.role(warp)} goes on: {self.waited(c, barrier)}."
 
     def waited(self, c, barrier) -> str:
-        name = self.names[c].get(barrier)
+        name = self.names[c].get(own_address(barrier))
         return f"{' '.join(name.split()[:-1])} is {name.split()[-1]}" if name else "its barrier's phase has ended"
 
 
@@ -404,7 +427,7 @@ TIMELINES = {
     "08": ("08-pair", "by_pair", 2, ROLES, [("stages", 3, 0), ("sums", 1, 48)]),
     "09": ("09-work-queue", "by_work_queue", 2, [*ROLES[:2], (6, "warp 6: asks for work"), ROLES[2]],
            [("stages", 6, 0), ("sums", 2, 96), ("answers", 2, 160)]),
-    "10": ("10-tile-program", "tile_kernel_on_tcgen05", 2, [], []),
+    "10": ("10-tile-program", "tile_kernel_on_tcgen05", 2, [], []),  # its roles are found in the trace
 }
 
 
@@ -418,4 +441,7 @@ def make(number: str, runs) -> dict[str, dict]:
     name, kernel, ctas, warps, layout = TIMELINES[number]
     events = runs.trace(number, [])
     traces = [Trace(events, kernel, cta) for cta in range(ctas)]
+    if not warps:
+        loads, multiplies = (traces[0].works(kind)[0][3]["warp"] for kind in ("copies", "MMAs"))
+        warps = [(loads, f"warp {loads}: loads"), (multiplies, f"warp {multiplies}: multiplies"), (0, "warp 0: computes")]
     return {name: Timeline(f"{kernel}: {'the first cluster' if ctas > 1 else 'the first CTA'}", traces, warps, layout).data()}

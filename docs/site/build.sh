@@ -3,6 +3,8 @@
 # Any warning is an error. Needs Python 3.11 or later with venv, and Doxygen; the Python packages of requirements.txt are
 # installed into the output folder once, after which no network is needed.
 #
+# With Chromium, the course is also printed as a PDF: html/blackwell-course.pdf.
+#
 # Usage: docs/site/build.sh [--draft | --comments | --check] [<output folder>]      (default: build/site)
 #   --draft     while you write: warnings do not fail the build; what is broken is left out
 #   --comments  only the headers' comments: does Doxygen understand them, and is every declaration in a group
@@ -56,7 +58,10 @@ packages() {
 packages "$here/requirements.txt"
 python=${TESSERA_SITE_PYTHON:-$out/venv/bin/python}
 
-python3 "$here/stage.py" "$root" "$out/pages" || [ "$mode" = draft ] || fail "links of the pages are broken"
+# The course as one PDF, where there is a browser to print it.
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+[ "$mode" != draft ] || browser=
+python3 "$here/stage.py" ${browser:+--pdf} "$root" "$out/pages" || [ "$mode" = draft ] || fail "links of the pages are broken"
 strict=(-W --keep-going)
 [ "$mode" != draft ] || strict=()
 # A link is resolved when its page is made: where pages or declarations come or go, all are made again.
@@ -67,6 +72,10 @@ TESSERA_SITE_VERSION=$version TESSERA_SITE_XML=$out/xml \
     "$python" -m sphinx -q -j auto -c "$here" -d "$out/doctrees" "${strict[@]}" "$out/pages" "$out/html" ||
     fail "the site has warnings"
 [ "$mode" = draft ] || python3 "$here/check_symbols.py" "$out/doxygen/xml" "$out/html" || fail "the reference is not complete"
+if [ -n "$browser" ]; then
+    "$browser" --headless --no-sandbox --disable-gpu --no-pdf-header-footer --print-to-pdf="$out/html/blackwell-course.pdf" \
+        "file://$out/html/course-print.html" >"$out/print.log" 2>&1 || { cat "$out/print.log" >&2 && fail "the course cannot be printed"; }
+fi
 printf 'The site: %s\n' "$out/html/index.html"
 
 if [ "$mode" = check ]; then

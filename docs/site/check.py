@@ -7,6 +7,7 @@
   - text with too little contrast, in the light and in the dark colours
   - a search that misses what it must find
   - a way from the front page that takes more than two clicks
+  - a diagram of the course that does not show the states of its data
 
 With --self-test it plants one of each kind into a copy of the site and fails unless each is found.
 """
@@ -46,6 +47,7 @@ WAYS = {
     "what runs on an RTX card": (["support.html"], "RTX"),
     "how fast against cuBLASLt and where slower": (["performance.html"], "cuBLASLt"),
     "how to find a race without a GPU": (["emulator.html"], "race"),
+    "how to learn Blackwell": (["course/index.html", "course/01-tiles.html"], "A planted bug"),
     "where to change a tile": (["architecture.html"], "tile"),
 }
 
@@ -109,6 +111,38 @@ CONTRAST = """() => {
         }
     }
     return Object.values(bad);
+}"""
+
+
+# What is wrong with the diagrams of a page: each step must show its text, and the state that the data gives for every cell.
+STEP_THROUGH = """() => {
+    const findings = [];
+    for (const place of document.querySelectorAll('div.steps')) {
+        const data = JSON.parse(place.querySelector('script').textContent), state = {}, seen = new Set();
+        const cells = Object.fromEntries([...place.querySelectorAll('.steps-cell')].map(e => [e.dataset.cell, e]));
+        const next = place.querySelector('button[aria-label="next step"]');
+        if (!next) { findings.push(`the diagram ${place.id} has no buttons`); continue; }
+        data.steps.forEach((step, number) => {
+            Object.assign(state, step.cells);
+            if (number > 0) next.click();
+            if (place.querySelector('.steps-text').textContent !== step.text)
+                findings.push(`step ${number} of the diagram ${place.id} does not show its text`);
+            for (const [id, [kind, text]] of Object.entries(state))
+                if (!cells[id] || cells[id].textContent !== text || !cells[id].classList.contains(`steps-${kind}`))
+                    findings.push(`step ${number} of the diagram ${place.id} shows the wrong state of ${id}`);
+            seen.add(JSON.stringify(state));
+        });
+        if (seen.size < 5) findings.push(`the diagram ${place.id} has only ${seen.size} states`);
+        place.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', bubbles: true}));
+        if (place.dataset.step !== String(data.steps.length - 2)) findings.push(`the diagram ${place.id} has no way back by a key`);
+        for (const [id, others] of Object.entries(data.links || {})) {
+            cells[id].dispatchEvent(new PointerEvent('pointerenter'));
+            const marked = [...place.querySelectorAll('.steps-linked')].length;
+            if (marked !== others.length + 1) findings.push(`the diagram ${place.id} marks ${marked} cells under the cursor at ${id}`);
+            cells[id].dispatchEvent(new PointerEvent('pointerleave'));
+        }
+    }
+    return findings.slice(0, 5);
 }"""
 
 
@@ -182,7 +216,7 @@ class Check:
                     self.find(name, f"links to {target}#{anchor}, which has no such place")
 
     async def contrast(self, browser) -> None:
-        some = ["index.html", "guide.html", "support.html", "emulator.html", "changelog.html", "reference/Gemm.html",
+        some = ["index.html", "guide.html", "course/03-ring.html", "support.html", "emulator.html", "changelog.html", "reference/Gemm.html",
                 "reference/Barrier.html", "source/examples/quickstart/main.cpp.html"]
         for scheme in ("light", "dark"):
             context = await browser.new_context(color_scheme=scheme, viewport={"width": WIDE, "height": 800})
@@ -213,6 +247,17 @@ class Check:
             found = await page.evaluate("[...document.querySelectorAll('#search-results li a')].map(a => a.href)")
             if not any(wanted in address for address in found[:FIRST]):
                 self.find(where[0], f"{wanted} is not among the first {FIRST} of {len(found)} results")
+        await page.close()
+
+    async def diagrams(self, context: BrowserContext) -> None:
+        """Steps through every diagram of the course, forwards by the button and back by a key."""
+        page = await self.new_page(context, where := [""])
+        for name in (name for name in self.pages if name.startswith("course/")):
+            where[0] = name
+            await page.goto(f"{self.address}/{name}")
+            if await page.locator("div.steps").count() == 0 and "index" not in name and "capstone" not in name:
+                self.find(name, "has no diagram")
+            self.findings += [f"{name}: {finding}" for finding in await page.evaluate(STEP_THROUGH)]
         await page.close()
 
     async def ways(self, context: BrowserContext) -> None:
@@ -252,10 +297,12 @@ class Check:
                 await self.searches(context)
             if "ways" in parts:
                 await self.ways(context)
+            if "diagrams" in parts:
+                await self.diagrams(context)
             await browser.close()
 
 
-def check(folder: Path, parts: tuple[str, ...] = ("pages", "contrast", "searches", "ways")) -> list[str]:
+def check(folder: Path, parts: tuple[str, ...] = ("pages", "contrast", "searches", "ways", "diagrams")) -> list[str]:
     handler = functools.partial(Quiet, directory=str(folder))
     with Server(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -273,6 +320,8 @@ PLANTS = {
     "an overflowing table": (WIDE_TABLE, "is wider than 360 pixels"),
     "a missing picture": ('<p><img src="no-such-picture.svg" alt="x"></p>', "no-such-picture.svg does not load"),
     "a picture without text": ('<p><img src="_static/logo.svg"></p>', "has no alternative text"),
+    "a diagram without buttons": ('<div class="steps" id="x"><script type="application/json">{"steps":[]}</script></div>',
+                                  "the diagram x has no buttons"),
     "an error of JavaScript": ("<script>undefined_function();</script>", "JavaScript: "),
     "a request to another host": ('<script src="http://127.0.0.2:9/x.js"></script>', "asks another host"),
     "grey on grey": ('<p style="color:#888;background:#999">hard to read</p>', "has contrast"),
@@ -297,16 +346,18 @@ def self_test(folder: Path) -> list[str]:
                  "<article><p>x</p>{}</article>")
         frame = (folder / "index.html").read_text()
         before, _, rest = frame.partition("</article>")
-        for number, (plant, _) in enumerate(PLANTS.values()):
-            (site / f"plant{number}.html").write_text(clean.format(plant))
+        (site / "course").mkdir()
+        places = {kind: f"{'course/' if 'diagram' in kind else ''}plant{number}.html" for number, kind in enumerate(PLANTS)}
+        for kind, (plant, _) in PLANTS.items():
+            (site / places[kind]).write_text(clean.format(plant))
         (site / "clean.html").write_text(clean.format(""))
         # The last kind is looked for on the pages that readers begin with.
         (site / "index.html").write_text(before + PLANTS["grey on grey"][0] + "</article>" + rest)
         (site / "reference").mkdir()
         (site / "reference/host_api.html").write_text(clean.format(""))
         findings = check(site)
-        for number, (kind, (_, words)) in enumerate(PLANTS.items()):
-            page = "index.html" if kind == "grey on grey" else f"plant{number}.html"
+        for kind, (_, words) in PLANTS.items():
+            page = "index.html" if kind == "grey on grey" else places[kind]
             if not any(finding.startswith(page) and words in finding for finding in findings):
                 missed.append(f"{kind} was not found")
         missed += [f"found where nothing was planted: {finding}"

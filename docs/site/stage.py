@@ -40,12 +40,13 @@ LINK = re.compile(r"^ *```.*?^ *```|``[^`].*?``|`[^`\n]+`"
                   r"|(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^()\s]+)(\s+\"[^\"]*\")?\)", re.MULTILINE | re.DOTALL)
 # Pages whose folder is listed below them in the navigation.
 PARENTS = ("docs/course/README.md", "docs/errors/README.md", "docs/notes/README.md")
+COURSE_PDF = "blackwell-course.pdf"  # build.sh makes it
 BELOW = "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
 
 
 class Stage:
-    def __init__(self, root: Path, out: Path):
-        self.root, self.out = root, out.resolve()
+    def __init__(self, root: Path, out: Path, pdf: bool):
+        self.root, self.out, self.pdf = root, out.resolve(), pdf
         self.written: set[Path] = set()
         self.errors: list[str] = []
         self.others: list[str] = []  # pages that are in no list, but linked to
@@ -119,6 +120,24 @@ class Stage:
 
         return STEPS.sub(replace, text)
 
+    def course_in_print(self) -> None:
+        """All chapters of the course on one page, of which build.sh makes a PDF; and a link to that in the course's list."""
+        place = "course-print.md"
+        texts = []
+        for file in sorted((self.root / "docs/course").glob("[0-9R]*.md"), key=lambda file: (file.name[0] != "R", file.name)):
+            path = file.relative_to(self.root).as_posix()
+            text = STEPS.sub("", self.links(path, place, file.read_text()))
+            text = re.sub(r"</?details>\n|^Next: .*\n", "", text, flags=re.MULTILINE)
+            text = re.sub(r"<summary>(.*)</summary>", r"**\1**", text)
+            fenced = re.split(r"(^```.*?^```)", text, flags=re.MULTILINE | re.DOTALL)
+            first = file.name[0] == "R"
+            texts.append("".join(part if part.startswith("```") or first else re.sub(r"^#", "##", part, flags=re.MULTILINE)
+                                 for part in fenced))
+        self.write(place, "---\norphan: true\nnosearch: true\n---\n" + "\n".join(texts))
+        index = self.out / self.places["docs/course/README.md"]
+        link = f'<p><a href="../{COURSE_PDF}">The course as one PDF</a></p>'
+        self.write(self.places["docs/course/README.md"], index.read_text().replace("\n## Chapters\n", f"\n{link}\n\n## Chapters\n"))
+
     def source_page(self, path: str) -> None:
         place = f"source/{path}.md"
         head = "---\norphan: true\nnosearch: true\n---\n"
@@ -156,6 +175,8 @@ class Stage:
                 text = self.diagrams(self.links(path, place, (self.root / path).read_text()))
                 self.write(place, text + (BELOW if path in PARENTS else ""))
         self.front_page()
+        if self.pdf:
+            self.course_in_print()
         for path in self.others:
             text = self.links(path, self.places[path], (self.root / path).read_text())
             self.write(self.places[path], f"---\norphan: true\n---\n{text}")
@@ -170,8 +191,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("root", type=Path, help="the repository")
     parser.add_argument("out", type=Path, help="the folder that Sphinx reads")
+    parser.add_argument("--pdf", action="store_true", help="the course is printed, too")
     arguments = parser.parse_args()
-    stage = Stage(arguments.root.resolve(), arguments.out)
+    stage = Stage(arguments.root.resolve(), arguments.out, arguments.pdf)
     stage.run()
     for error in stage.errors:
         print(f"stage.py: {error}", file=sys.stderr)

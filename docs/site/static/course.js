@@ -73,9 +73,9 @@
             }
         }
         place.append(make("p", { class: "steps-title" }, data.title),
-            make("div", { class: "steps-bar" }, button("\u23ee", "first step", () => 0),
+            make("div", { class: "steps-bar" }, button("|\u25c0", "first step", () => 0),
                 button("\u25c0", "step back", (n) => n - 1), button("\u25b6", "next step", (n) => n + 1),
-                button("\u23ed", "last step", () => last), slider, count), text, grid);
+                button("\u25b6|", "last step", () => last), slider, count), text, grid);
         go(0);
     };
 
