@@ -40,6 +40,7 @@ if [ ! -x $emulator ]; then
     say "building the library and the emulated device: a few minutes, this once"
 fi
 [ -f build-demo/build.ninja ] || configure demo
+[ -x $emulator ] || build demo tessera-emu "$target"  # shows its progress
 NINJA_STATUS='' cmake --build --preset demo --target tessera-emu "$target" >build-demo/course.log 2>&1 || {
     cat build-demo/course.log >&2
     fail "the program does not compile"
