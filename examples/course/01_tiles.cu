@@ -33,7 +33,7 @@ __global__ void by_tile(MatrixView<const bf16> a, MatrixView<const bf16> b, Matr
 
     float sums[side][side]{};
     for (int k = 0; k < a.columns(); k += tile_k) {
-        for (int i = y; i < tile; i += 16) {  // each thread brings four elements of A and four of B
+        for (int i = y; i < y + tile; i += 16) {  // each thread brings four elements of A and four of B
             a_tile[i][x] = float(a(row + i, k + x));
             b_tile[i][x] = float(b(column + i, k + x));
         }

@@ -18,9 +18,9 @@ def course_tiles() -> Picture:
     p.rect(265, 130, 160, 40, GREEN.tint, GREEN.dark, loose=True)
     p.rect(490 + 80, 90, 40, 40, ORANGE.mid, ORANGE.dark, loose=True)
     for x, y, hue in ((40, 90, BLUE), (265, 130, GREEN)):
-        p.rect(x + 50, y, 10, 40, hue.mid, hue.dark, loose=True)
-    p.text(120, 115, "64 rows of A", anchor="middle", size=11)
-    p.text(345, 155, "64 rows of B", anchor="middle", size=11)
+        p.rect(x + 18, y, 10, 40, hue.mid, hue.dark, loose=True)
+    p.text(130, 115, "64 rows of A", anchor="middle", size=11)
+    p.text(355, 155, "64 rows of B", anchor="middle", size=11)
     p.text(590, 148, "64 x 64", anchor="middle", size=11)
     p.text(40, 230, "dark: one step, 16 elements along K, in shared memory", size=11, color=MUTED)
     return p
