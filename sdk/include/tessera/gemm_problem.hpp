@@ -114,6 +114,9 @@ struct GemmProblem {
     bool row_scales = false;                                        ///< true if each row of A has a scale of its own
     bool column_scales = false;                                     ///< true if each column of B has one
     Gating gating = Gating::none;                                   ///< how columns of A*B form pairs
+    /// A plan's kernel is chosen for this many SMs, or for all if 0. Kernels whose grid is as large as the device (Hopper's)
+    /// leave the other SMs to kernels of other streams; the rest have a CTA for each tile, on any SM that is free.
+    int max_sms = 0;
 
     /// Columns of D: those of B, or half of them if they form pairs.
     std::int64_t d_columns() const noexcept { return gating == Gating::none ? n : n / 2; }

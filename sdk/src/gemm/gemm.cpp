@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "base/call_status.hpp"
@@ -39,6 +41,24 @@ void require_workspace_for(StreamRef stream, const Workspace& workspace, const d
     }
     detail::require_workspace(stream, workspace, need, operation, caller);
     detail::require_workspace_apart(workspace, detail::workspace_bytes(need), operands, epilogue, operation, caller);
+}
+
+DeviceProperties limited(DeviceProperties device, int max_sms)
+{
+    device.sm_count = max_sms > 0 ? std::min(device.sm_count, max_sms) : device.sm_count;
+    return device;
+}
+
+/// Returns the facts of `device` with at most `max_sms` SMs. They live as long as the process, as a plan needs them.
+const DeviceProperties& kept_limited(const DeviceProperties& device, int max_sms)
+{
+    if (max_sms <= 0 || max_sms >= device.sm_count) {
+        return device;
+    }
+    static auto* const mutex = new std::mutex;
+    static auto* const kept = new std::map<std::pair<const DeviceProperties*, int>, DeviceProperties>;
+    const std::scoped_lock lock(*mutex);
+    return kept->try_emplace({&device, max_sms}, limited(device, max_sms)).first->second;
 }
 
 void require_enqueued(const detail::CallStatus& ended, Variant variant, const GemmProblem& problem,
@@ -221,9 +241,10 @@ GemmPlan GemmPlan::prepare(const Device& device, const GemmProblem& problem, Var
     constexpr std::string_view operation = "GemmPlan::prepare";
     detail::require_valid(problem, operation, caller);
     const GemmProblem planned = detail::resolved(problem);
-    const detail::KernelChoice chosen = detail::choose_kernel(detail::one_launch(planned), device.properties(), variant,
-                                                              operation, caller, workspace_limit);
-    return {planned, device.properties(), device.ordinal(), variant, workspace_limit, chosen};
+    const DeviceProperties& properties = kept_limited(device.properties(), planned.max_sms);
+    const detail::KernelChoice chosen =
+        detail::choose_kernel(detail::one_launch(planned), properties, variant, operation, caller, workspace_limit);
+    return {planned, properties, device.ordinal(), variant, workspace_limit, chosen};
 }
 
 void GemmPlan::launch_checked(StreamRef stream, const detail::GemmOperands& given, const Epilogue& given_epilogue,
@@ -304,7 +325,7 @@ std::string GemmPlan::explain() const
 
 std::string GemmPlan::explain(const GemmProblem& problem, const DeviceProperties& device, Variant variant)
 {
-    return detail::explain_choice(problem, device, variant);
+    return detail::explain_choice(problem, limited(device, problem.max_sms), variant);
 }
 
 }  // namespace tessera

@@ -1,0 +1,437 @@
+#include "schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "tessera/distributed/sharded_matrix.hpp"
+
+namespace tessera::distributed::detail {
+namespace {
+
+constexpr std::int64_t rows_of_unit = 128;  // chunks are whole tiles of the products
+constexpr std::array chunk_counts{1, 2, 3, 4, 6, 8, 12, 16};
+// For which two streams are worth it. What events and further kernels cost varies by more than what small products could gain.
+constexpr double least_share_gained = 0.03;
+constexpr double least_seconds_gained = 15e-6;
+
+Share rows_of(const ShardedShape& shape, int rank) { return Share::of(shape.m, shape.ranks, rank); }
+
+/// Rows that chunk `index` has of `rows`.
+Share chunk_of(std::int64_t rows, int chunks, int index)
+{
+    const std::int64_t unit = rows >= rows_of_unit * chunks ? rows_of_unit : 1;
+    const Share units = Share::of((rows + unit - 1) / unit, chunks, index);
+    const std::int64_t begin = std::min(units.begin * unit, rows);
+    return {begin, std::min((units.begin + units.size) * unit, rows) - begin};
+}
+
+bool has_equal_parts(const ShardedShape& shape) { return shape.m % shape.ranks == 0; }
+
+class Builder {
+public:
+    explicit Builder(Schedule& schedule) : schedule_(schedule), shape_(schedule.shape) {}
+
+    /// All communication first, then the product; or the reverse.
+    void build_in_turn()
+    {
+        const Share own = rows_of(shape_, shape_.rank);
+        switch (shape_.kind) {
+            case ShardedKind::local: add({.rows = shape_.m}); return;
+            case ShardedKind::all_gather:
+                schedule_.rows_between = shape_.m;
+                gather_in_turn(own);
+                add({.rows = shape_.m, .a = Place::between});
+                return;
+            case ShardedKind::reduce_scatter:
+                if (!shape_.may_reduce_at_once || !has_equal_parts(shape_)) {
+                    build_ring(1, false);
+                    return;
+                }
+                schedule_.rows_between = shape_.m;
+                add({.rows = shape_.m, .d = Place::between});
+                add({.kind = Step::Kind::reduce_scatter,
+                     .block = shape_.rank,
+                     .rows = own.size,
+                     .a = Place::between,
+                     .d = Place::given});
+                return;
+            case ShardedKind::all_reduce:
+                add({.rows = shape_.m});
+                add({.kind = Step::Kind::all_reduce, .rows = shape_.m});
+                return;
+        }
+    }
+
+    void build_beside()
+    {
+        switch (shape_.kind) {
+            case ShardedKind::local: build_in_turn(); return;
+            case ShardedKind::all_gather:
+                schedule_.uses_copies = shape_.uses_copies && has_equal_parts(shape_);
+                schedule_.uses_copies ? build_gathered_chunks() : build_received_pieces();
+                return;
+            case ShardedKind::reduce_scatter:
+                if (shape_.uses_copies && has_equal_parts(shape_) && shape_.ranks == 2) {
+                    schedule_.uses_copies = true;
+                    build_exchange();
+                } else {
+                    build_ring(schedule_.chunks, true);
+                }
+                return;
+            case ShardedKind::all_reduce: build_reduced_chunks(); return;
+        }
+    }
+
+private:
+    int add(const Step& step)
+    {
+        if (step.waits_for >= 0) {
+            schedule_.steps[static_cast<std::size_t>(step.waits_for)].is_awaited = true;
+        }
+        schedule_.steps.push_back(step);
+        return static_cast<int>(schedule_.steps.size()) - 1;
+    }
+    int neighbour(int distance) const { return (shape_.rank + distance + shape_.ranks) % shape_.ranks; }
+
+    void gather_in_turn(const Share& own)
+    {
+        if (has_equal_parts(shape_)) {
+            add({.kind = Step::Kind::all_gather, .rows = own.size, .d = Place::between});
+            return;
+        }
+        // Each rank's own part travels to itself, too: the product then reads all of A in one place.
+        for (int distance = 0; distance < shape_.ranks; ++distance) {
+            add_receive(distance, own, rows_of(shape_, neighbour(distance)), false);
+        }
+    }
+
+    /// Sends `sent` of the own rows against the ring, and receives rows of the rank at `distance`.
+    int add_receive(int distance, const Share& sent, const Share& received, bool beside)
+    {
+        return add({.kind = Step::Kind::send_receive,
+                    .beside = beside,
+                    .block = neighbour(distance),
+                    .rows = sent.size,
+                    .a_row = sent.begin - rows_of(shape_, shape_.rank).begin,
+                    .d = Place::between,
+                    .d_row = received.begin,
+                    .to = neighbour(-distance),
+                    .from = neighbour(distance),
+                    .rows_received = received.size});
+    }
+
+    /// All-gather by kernels: pieces of the other ranks arrive while the own rows are multiplied, the next rank's first.
+    void build_received_pieces()
+    {
+        schedule_.rows_between = shape_.m;
+        const Share own = rows_of(shape_, shape_.rank);
+        std::vector<Step> products;
+        bool has_own = false;
+        const auto add_own = [&] {
+            if (!std::exchange(has_own, true)) {
+                add({.block = shape_.rank, .rows = own.size, .d_row = own.begin});
+            }
+        };
+        for (int distance = 1; distance < shape_.ranks; ++distance) {
+            const Share theirs = rows_of(shape_, neighbour(distance));
+            for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+                Share sent = chunk_of(own.size, schedule_.chunks, chunk);
+                Share received = chunk_of(theirs.size, schedule_.chunks, chunk);
+                sent.begin += own.begin;
+                received.begin += theirs.begin;
+                const int arrival = add_receive(distance, sent, received, true);
+                add_own();
+                add_waiting(products);
+                products.push_back({.waits_for = arrival,
+                                    .block = neighbour(distance),
+                                    .rows = received.size,
+                                    .a = Place::between,
+                                    .a_row = received.begin,
+                                    .d_row = received.begin});
+            }
+        }
+        add_own();
+        add_waiting(products);
+    }
+
+    /// Enqueues products whose communication was enqueued before the latest one, so that neither stream runs dry.
+    void add_waiting(std::vector<Step>& products)
+    {
+        for (const Step& product : products) {
+            add(product);
+        }
+        products.clear();
+    }
+
+    /// All-gather by copy engines: chunks of all ranks, of which each lies where a gather puts it.
+    void build_gathered_chunks()
+    {
+        schedule_.rows_between = shape_.m;
+        const Share own = rows_of(shape_, shape_.rank);
+        std::vector<Step> products;
+        for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+            const Share part = chunk_of(own.size, schedule_.chunks, chunk);
+            const std::int64_t first = part.begin * shape_.ranks;
+            const int arrival = add({.kind = Step::Kind::all_gather,
+                                     .beside = true,
+                                     .rows = part.size,
+                                     .a_row = part.begin,
+                                     .d = Place::between,
+                                     .d_row = first});
+            if (chunk == 0) {
+                add({.block = shape_.rank, .rows = own.size, .d_row = own.begin});
+            }
+            add_waiting(products);
+            for (int distance = 1; distance < shape_.ranks; ++distance) {
+                const int block = neighbour(distance);
+                products.push_back({.waits_for = distance == 1 ? arrival : -1,
+                                    .block = block,
+                                    .rows = part.size,
+                                    .a = Place::between,
+                                    .a_row = first + block * part.size,
+                                    .d_row = rows_of(shape_, block).begin + part.begin});
+            }
+        }
+        add_waiting(products);
+    }
+
+    /// Reduce-scatter in a ring: the sum of a block comes from the rank before, this rank's product is added, and the sum goes on to
+    /// the rank after; the last to add is the block's own rank. The product adds the sum that came as its C.
+    void build_ring(int chunks, bool beside)
+    {
+        schedule_.rows_between = shape_.m;
+        std::vector<int> arrivals(static_cast<std::size_t>(chunks), -1);
+        for (int turn = 0; turn < shape_.ranks; ++turn) {
+            const int block = neighbour(-1 - turn);
+            const int next_block = neighbour(-2 - turn);
+            const bool is_last = turn == shape_.ranks - 1;
+            const Share all = rows_of(shape_, block);
+            const Share next = rows_of(shape_, next_block);
+            for (int chunk = 0; chunk < chunks; ++chunk) {
+                const Share part = chunk_of(all.size, chunks, chunk);
+                const Share next_part = chunk_of(next.size, chunks, chunk);
+                int& arrival = arrivals[static_cast<std::size_t>(chunk)];
+                const int product = add({.waits_for = beside ? arrival : -1,
+                                         .block = block,
+                                         .rows = part.size,
+                                         .a_row = all.begin + part.begin,
+                                         .d = is_last ? Place::given : Place::between,
+                                         .d_row = (is_last ? 0 : all.begin) + part.begin,
+                                         .c = turn == 0 ? Place::none : Place::between,
+                                         .c_row = all.begin + part.begin,
+                                         .is_last = is_last});
+                if (!is_last) {
+                    arrival = add({.kind = Step::Kind::send_receive,
+                                   .waits_for = beside ? product : -1,
+                                   .beside = beside,
+                                   .block = next_block,
+                                   .rows = part.size,
+                                   .a = Place::between,
+                                   .a_row = all.begin + part.begin,
+                                   .d = Place::between,
+                                   .d_row = next.begin + next_part.begin,
+                                   .to = neighbour(1),
+                                   .from = neighbour(-1),
+                                   .rows_received = next_part.size});
+                }
+            }
+        }
+    }
+
+    /// Reduce-scatter of two ranks by copy engines: a gather in place of what each has for the other.
+    void build_exchange()
+    {
+        schedule_.rows_between = shape_.m;
+        const int other = 1 - shape_.rank;
+        const Share own = rows_of(shape_, shape_.rank);
+        const Share theirs = rows_of(shape_, other);
+        std::vector<int> arrivals;
+        for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+            const Share part = chunk_of(own.size, schedule_.chunks, chunk);
+            const std::int64_t first = 2 * part.begin;
+            const int product = add({.block = other,
+                                     .rows = part.size,
+                                     .a_row = theirs.begin + part.begin,
+                                     .d = Place::between,
+                                     .d_row = first + shape_.rank * part.size,
+                                     .is_last = false});
+            arrivals.push_back(add({.kind = Step::Kind::all_gather,
+                                    .waits_for = product,
+                                    .beside = true,
+                                    .block = shape_.rank,
+                                    .rows = part.size,
+                                    .a = Place::between,
+                                    .a_row = first + shape_.rank * part.size,
+                                    .d = Place::between,
+                                    .d_row = first}));
+        }
+        for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+            const Share part = chunk_of(own.size, schedule_.chunks, chunk);
+            add({.waits_for = arrivals[static_cast<std::size_t>(chunk)],
+                 .block = shape_.rank,
+                 .rows = part.size,
+                 .a_row = own.begin + part.begin,
+                 .d_row = part.begin,
+                 .c = Place::between,
+                 .c_row = 2 * part.begin + other * part.size});
+        }
+    }
+
+    void build_reduced_chunks()
+    {
+        for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+            const Share part = chunk_of(shape_.m, schedule_.chunks, chunk);
+            const int product = add({.rows = part.size, .a_row = part.begin, .d_row = part.begin});
+            add({.kind = Step::Kind::all_reduce,
+                 .waits_for = product,
+                 .beside = true,
+                 .rows = part.size,
+                 .a_row = part.begin,
+                 .d_row = part.begin});
+        }
+    }
+
+    Schedule& schedule_;
+    const ShardedShape& shape_;
+};
+
+/// Seconds of one product: whole waves of tiles, and what the last wave wastes counts half, because kernels can share tiles.
+double product_seconds(const Schedule& schedule, const Step& step, const ModelRates& rates)
+{
+    const ShardedShape& shape = schedule.shape;
+    if (step.rows == 0 || shape.n == 0) {
+        return 0;
+    }
+    const bool is_short_of_sms = schedule.overlaps && !schedule.uses_copies;
+    const double sms = std::max(rates.sms - (is_short_of_sms ? rates.sms_of_communication : 0), 1);
+    constexpr double tile_rows = 128;
+    constexpr double tile_columns = 256;
+    const double tiles =
+        std::ceil(static_cast<double>(step.rows) / tile_rows) * std::ceil(static_cast<double>(shape.n) / tile_columns);
+    const double tile_seconds = 2 * tile_rows * tile_columns * static_cast<double>(std::max<std::int64_t>(shape.k, 1)) /
+                                (rates.flops / rates.sms);
+    const double whole = std::ceil(tiles / sms);
+    return rates.launch + tile_seconds * (whole + tiles / sms) / 2;
+}
+
+double communication_seconds(const Schedule& schedule, const Step& step, const ModelRates& rates)
+{
+    const ShardedShape& shape = schedule.shape;
+    const double row_bytes = static_cast<double>(shape.moved_columns) * static_cast<double>(shape.moved_bytes);
+    const double others = shape.ranks - 1;
+    double rows = 0;
+    switch (step.kind) {
+        case Step::Kind::product: break;
+        case Step::Kind::send_receive: rows = static_cast<double>(std::max(step.rows, step.rows_received)); break;
+        case Step::Kind::all_gather:
+        case Step::Kind::reduce_scatter: rows = others * static_cast<double>(step.rows); break;
+        case Step::Kind::all_reduce: rows = 2 * others / shape.ranks * static_cast<double>(step.rows); break;
+    }
+    const LinkRates& link = schedule.uses_copies ? rates.copies : rates.kernels;
+    return link.latency + rows * row_bytes / link.bytes;
+}
+
+}  // namespace
+
+std::string_view to_string(ShardedKind kind) noexcept
+{
+    switch (kind) {
+        case ShardedKind::local: return "a product without communication";
+        case ShardedKind::all_gather: return "all-gather of A, and the product";
+        case ShardedKind::reduce_scatter: return "the product, and reduce-scatter of D";
+        case ShardedKind::all_reduce: return "the product, and all-reduce of D";
+    }
+    return "unknown";
+}
+
+Schedule Schedule::of(const ShardedShape& shape, int chunks, bool overlaps)
+{
+    Schedule schedule;
+    schedule.shape = shape;
+    schedule.overlaps = overlaps && shape.kind != ShardedKind::local && shape.ranks > 1;
+    schedule.chunks = schedule.overlaps ? chunks : 1;
+    Builder builder(schedule);
+    if (schedule.overlaps) {
+        builder.build_beside();
+    } else {
+        builder.build_in_turn();
+    }
+    return schedule;
+}
+
+std::vector<StepTimes> times_of(const Schedule& schedule, const ModelRates& rates)
+{
+    std::vector<StepTimes> times;
+    double product_free = 0;
+    double link_free = 0;
+    for (const Step& step : schedule.steps) {
+        double& free = step.beside ? link_free : product_free;
+        const double begin =
+            std::max(free, step.waits_for < 0 ? 0.0 : times[static_cast<std::size_t>(step.waits_for)].end);
+        free = begin + (step.kind == Step::Kind::product ? product_seconds(schedule, step, rates)
+                                                         : communication_seconds(schedule, step, rates));
+        times.push_back({begin, free});
+    }
+    return times;
+}
+
+double seconds_of(const Schedule& schedule, const ModelRates& rates)
+{
+    double end = 0;
+    for (const StepTimes& each : times_of(schedule, rates)) {
+        end = std::max(end, each.end);
+    }
+    return end;
+}
+
+Schedule choose_schedule(const ShardedShape& shape, const ModelRates& rates, int chunks)
+{
+    if (chunks > 0) {
+        return Schedule::of(shape, chunks, chunks > 1);
+    }
+    Schedule best = Schedule::of(shape, 1, false);
+    double least = seconds_of(best, rates) * (1 - least_share_gained) - least_seconds_gained;
+    for (const int count : chunk_counts) {
+        Schedule candidate = Schedule::of(shape, count, true);
+        if (const double seconds = seconds_of(candidate, rates); candidate.overlaps && seconds < least) {
+            least = seconds;
+            best = std::move(candidate);
+        }
+    }
+    return best;
+}
+
+std::string describe(const Schedule& schedule, const ModelRates& rates)
+{
+    const std::vector<StepTimes> times = times_of(schedule, rates);
+    std::string text;
+    for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+        const Step& step = schedule.steps[i];
+        std::string what;
+        switch (step.kind) {
+            case Step::Kind::product:
+                what = fmt::format("multiply {} rows of block {}{}", step.rows, step.block,
+                                   step.c == Place::none ? "" : ", and add the sum that came");
+                break;
+            case Step::Kind::send_receive:
+                what = fmt::format("send {} rows to rank {}, receive {} from rank {}", step.rows, step.to,
+                                   step.rows_received, step.from);
+                break;
+            case Step::Kind::all_gather: what = fmt::format("gather {} rows of each rank", step.rows); break;
+            case Step::Kind::reduce_scatter:
+                what = fmt::format("reduce-scatter {} rows for each rank", step.rows);
+                break;
+            case Step::Kind::all_reduce: what = fmt::format("all-reduce {} rows", step.rows); break;
+        }
+        text += fmt::format("  {:>3}  {:<13} {:>8.1f} to {:>8.1f} us  {}{}\n", i,
+                            step.beside ? "communication" : "product", times[i].begin * 1e6, times[i].end * 1e6, what,
+                            step.waits_for < 0 ? "" : fmt::format(", after {}", step.waits_for));
+    }
+    return text;
+}
+
+}  // namespace tessera::distributed::detail

@@ -1,0 +1,109 @@
+#pragma once
+
+// The order of products and communication of one rank, and a model of how long it takes. Knows no memory, no device and no NCCL.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera::distributed::detail {
+
+enum class ShardedKind : std::uint8_t { local, all_gather, reduce_scatter, all_reduce };
+std::string_view to_string(ShardedKind kind) noexcept;
+
+/// What decides a schedule.
+struct ShardedShape {
+    ShardedKind kind = ShardedKind::local;
+    int ranks = 1;
+    int rank = 0;
+    std::int64_t m = 0;              ///< of the whole product
+    std::int64_t n = 0;              ///< columns of this rank's products
+    std::int64_t k = 0;              ///< of this rank's products
+    std::int64_t moved_columns = 0;  ///< of what travels: A's or D's
+    std::size_t moved_bytes = 0;     ///< of an element that travels
+    bool uses_copies = false;        ///< copy engines move data, if all parts are equal
+    bool may_reduce_at_once = true;  ///< NCCL's reduce-scatter can store D
+};
+
+/// Where an operand of a step is.
+enum class Place : std::uint8_t {
+    none,
+    given,    ///< the matrix of the launch
+    between,  ///< the plan's memory: what was gathered, or partial sums
+};
+
+struct Step {
+    enum class Kind : std::uint8_t {
+        product,         ///< rows of A times B
+        send_receive,    ///< to one rank and from one rank
+        all_gather,      ///< the same number of rows of each rank
+        reduce_scatter,  ///< of all of D
+        all_reduce,      ///< of rows of D
+    };
+    Kind kind = Kind::product;
+    int waits_for = -1;  ///< an earlier step of the other stream
+    bool is_awaited = false;
+    bool beside = false;  ///< on the stream of communication
+    int block = 0;        ///< the rank whose rows these are
+    std::int64_t rows = 0;
+
+    // A product: D[d_row..] = A[a_row..] * B + C[c_row..]; rows of the place that they are in.
+    Place a = Place::given;
+    std::int64_t a_row = 0;
+    Place d = Place::given;
+    std::int64_t d_row = 0;
+    Place c = Place::none;
+    std::int64_t c_row = 0;
+    bool is_last = true;  ///< of the sum: bias and activation are applied
+
+    // Communication: rows that are sent and received, from a_row and to d_row of their places.
+    int to = 0;
+    int from = 0;
+    std::int64_t rows_received = 0;
+};
+
+struct Schedule {
+    ShardedShape shape;
+    int chunks = 1;
+    bool overlaps = false;          ///< two streams
+    bool uses_copies = false;       ///< of the communication beside products
+    std::int64_t rows_between = 0;  ///< rows of the plan's memory
+    std::vector<Step> steps;
+
+    /// Returns true if a rank's rows can be cut like this.
+    static Schedule of(const ShardedShape& shape, int chunks, bool overlaps);
+};
+
+/// How fast data travel.
+struct LinkRates {
+    double bytes = 0;    ///< per second, that a device sends and receives at the same time
+    double latency = 0;  ///< seconds, of each operation
+};
+
+/// What the model counts with.
+struct ModelRates {
+    double flops = 0;  ///< per second, of one device
+    int sms = 132;
+    int sms_of_communication = 0;  ///< while kernels of NCCL's run
+    LinkRates kernels{};
+    LinkRates copies{};
+    double launch = 0;  ///< seconds between products
+};
+
+struct StepTimes {
+    double begin;
+    double end;
+};
+
+/// Returns when each step begins and ends.
+std::vector<StepTimes> times_of(const Schedule& schedule, const ModelRates& rates);
+double seconds_of(const Schedule& schedule, const ModelRates& rates);
+
+/// Returns the schedule that the model takes for the fastest, or the given number of chunks if that is above 0.
+Schedule choose_schedule(const ShardedShape& shape, const ModelRates& rates, int chunks);
+
+/// Returns the steps as lines for people.
+std::string describe(const Schedule& schedule, const ModelRates& rates);
+
+}  // namespace tessera::distributed::detail

@@ -1,0 +1,47 @@
+#pragma once
+
+// Memory that the ranks of a stand-in communicator share.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace fake_nccl {
+
+inline constexpr int most_ranks = 8;
+inline constexpr std::size_t slot_bytes = std::size_t{256} << 10;
+
+/// One message at a time from one rank to another, or to itself.
+struct Channel {
+    std::atomic<std::uint64_t> written;
+    std::atomic<std::uint64_t> read;
+};
+
+struct Shared {
+    std::atomic<int> joined;
+    std::atomic<int> left;
+    std::atomic<std::uint64_t> windows[most_ranks];
+    Channel channels[most_ranks][most_ranks];
+};
+
+class Region {
+public:
+    explicit Region(std::string path);
+    ~Region();
+    Region(const Region&) = delete;
+    Region& operator=(const Region&) = delete;
+
+    Shared& shared() const { return *static_cast<Shared*>(memory_); }
+    std::byte* slot(int from, int to) const;
+    /// Where a rank's sums are until they are copied to the device.
+    std::byte* result(int rank) const;
+    void remove_file() const;
+
+private:
+    std::string path_;
+    void* memory_ = nullptr;
+};
+
+}  // namespace fake_nccl
