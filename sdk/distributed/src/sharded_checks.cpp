@@ -188,9 +188,12 @@ void require_agreement(CommunicatorState& state, const Agreement& own, std::stri
                                            cudaMemcpyDeviceToHost, state.stream().get()),
                            "cudaMemcpyAsync", operation, caller);
     state.synchronize(state.stream(), operation, caller);
+    if (own.values[Agreement::is_refused] != 0) {
+        return;  // this rank has an error of its own
+    }
     const auto value = [&](std::size_t rank, std::size_t field) { return values[rank * words + field]; };
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-        if (value(rank, Agreement::is_refused) != 0 && static_cast<int>(rank) != state.rank()) {
+        if (value(rank, Agreement::is_refused) != 0) {
             raise(ErrorCode::shape_mismatch, operation, caller, fmt::format("rank {} refused its matrices", rank),
                   "see the error of that rank");
         }

@@ -1,0 +1,288 @@
+// Products of sharded matrices on all emulated devices. Elements are small integers, so that every sum is exact in every order: a
+// result must be equal to the product of whole matrices, bit by bit.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "ranks.hpp"
+#include "support/test_main.hpp"
+
+using namespace tessera;
+using namespace tessera::distributed;
+using namespace tessera::test;
+
+namespace {
+
+/// Whole matrices, on the host.
+struct Whole {
+    std::int64_t m;
+    std::int64_t n;
+    std::int64_t k;
+    std::vector<float> a;
+    std::vector<float> b;
+    std::vector<float> bias;
+
+    Whole(std::int64_t rows, std::int64_t columns, std::int64_t inner, std::uint64_t salt)
+        : m(rows), n(columns), k(inner), a(size(m, k)), b(size(k, n)), bias(static_cast<std::size_t>(n))
+    {
+        auto engine = random_engine(salt);
+        std::uniform_int_distribution<int> values(-1, 1);
+        for (auto* const matrix : {&a, &b, &bias}) {
+            std::generate(matrix->begin(), matrix->end(), [&] { return static_cast<float>(values(engine)); });
+        }
+    }
+    static std::size_t size(std::int64_t rows, std::int64_t columns)
+    {
+        return static_cast<std::size_t>(rows * columns);
+    }
+
+    float d(std::int64_t row, std::int64_t column, bool fused) const
+    {
+        float sum = 0;
+        for (std::int64_t i = 0; i < k; ++i) {
+            sum += a[size(row, k) + static_cast<std::size_t>(i)] * b[size(i, n) + static_cast<std::size_t>(column)];
+        }
+        return fused ? std::max(2 * sum + bias[static_cast<std::size_t>(column)], 0.0F) : sum;
+    }
+};
+
+/// A block of a matrix on the host, in the given order.
+template <class T>
+std::vector<T> block(const std::vector<float>& matrix, std::int64_t all_columns, Share rows, Share columns,
+                     bool row_major = true)
+{
+    std::vector<T> part(static_cast<std::size_t>(rows.size * columns.size));
+    for (std::int64_t i = 0; i < rows.size; ++i) {
+        for (std::int64_t j = 0; j < columns.size; ++j) {
+            part[static_cast<std::size_t>(row_major ? i * columns.size + j : j * rows.size + i)] =
+                T(matrix[static_cast<std::size_t>((rows.begin + i) * all_columns + columns.begin + j)]);
+        }
+    }
+    return part;
+}
+
+enum class Kind : std::uint8_t { gather, scatter, reduce, local };
+
+struct Case {
+    Kind kind = Kind::gather;
+    std::int64_t m = 0;
+    std::int64_t n = 0;
+    std::int64_t k = 0;
+    int chunks = 0;
+    bool fused = false;
+    bool registered = false;
+    bool captured = false;
+    bool b_column_major = false;
+    int launches = 1;
+};
+
+template <class T>
+void multiply(const Communicator& communicator, const Whole& whole, const Case& one)
+{
+    const int rank = communicator.rank();
+    const int size = communicator.size();
+    const Share all_m{0, whole.m};
+    const Share all_n{0, whole.n};
+    const Share all_k{0, whole.k};
+    const bool is_sum = one.kind == Kind::scatter || one.kind == Kind::reduce;
+    const Share m = Share::of(whole.m, size, rank);
+    const Share n = is_sum ? all_n : Share::of(whole.n, size, rank);
+    const Share k = is_sum ? Share::of(whole.k, size, rank) : all_k;
+    const Share a_rows = one.kind == Kind::gather ? m : all_m;
+    const Share d_rows = one.kind == Kind::scatter ? m : all_m;
+
+    const Stream stream(communicator.device());
+    const auto a_host = block<T>(whole.a, whole.k, a_rows, k);
+    const auto b_host = block<T>(whole.b, whole.n, k, n, !one.b_column_major);
+    const auto bias_host = block<float>(whole.bias, whole.n, {0, 1}, n);
+    auto a = DeviceBuffer<T>::from_host(stream, a_host);
+    const auto b = DeviceBuffer<T>::from_host(stream, b_host);
+    const auto bias = DeviceBuffer<float>::from_host(stream, bias_host);
+    RegisteredMemory shard;
+    MatrixOperand a_local = a.matrix(a_rows.size, k.size);
+    if (one.registered) {
+        shard = communicator.allocate(a.size() * sizeof(T) + 64);
+        REQUIRE(cudaMemcpyAsync(shard.data(), a.data(), a.size() * sizeof(T), cudaMemcpyDeviceToDevice, stream.get()) ==
+                cudaSuccess);
+        a_local = shard.matrix<T>(a_rows.size, k.size);
+    }
+    const MatrixOperand b_local = one.b_column_major ? MatrixOperand(b.template matrix<ColumnMajor>(k.size, n.size))
+                                                     : MatrixOperand(b.matrix(k.size, n.size));
+    constexpr std::size_t guard = 256;
+    const auto elements = static_cast<std::size_t>(d_rows.size * n.size);
+    DeviceBuffer<T> d(stream, elements + guard);
+    d.fill(stream, T(-77.0F));
+    const MatrixOperand d_local = d.matrix(d_rows.size, n.size);
+
+    const auto sharded = [&](Sharding sharding, std::int64_t rows, std::int64_t columns, const MatrixOperand& local) {
+        return sharding == Sharding::by_rows      ? ShardedMatrix::by_rows(communicator, rows, columns, local)
+               : sharding == Sharding::by_columns ? ShardedMatrix::by_columns(communicator, rows, columns, local)
+                                                  : ShardedMatrix::replicated(communicator, rows, columns, local);
+    };
+    const auto of_a = is_sum                    ? Sharding::by_columns
+                      : one.kind == Kind::local ? Sharding::replicated
+                                                : Sharding::by_rows;
+    const auto of_d = one.kind == Kind::scatter  ? Sharding::by_rows
+                      : one.kind == Kind::reduce ? Sharding::replicated
+                                                 : Sharding::by_columns;
+    Epilogue epilogue;
+    if (one.fused) {
+        epilogue = {.alpha = 2.0F, .bias = Bias::per_column(bias.span()), .activation = Activation::relu};
+    }
+    const auto product =
+        ShardedGemm::prepare(communicator, sharded(of_a, whole.m, whole.k, a_local),
+                             sharded(is_sum ? Sharding::by_rows : Sharding::by_columns, whole.k, whole.n, b_local),
+                             sharded(of_d, whole.m, whole.n, d_local), epilogue, {.chunks = one.chunks});
+    communicator.synchronize(stream);
+    if (one.captured) {
+        const Graph graph = Graph::capture(stream, [&](StreamRef captured) { product.launch(captured); });
+        for (int i = 0; i < one.launches; ++i) {
+            graph.launch(stream);
+        }
+        communicator.synchronize(stream);
+    } else {
+        for (int i = 0; i < one.launches; ++i) {
+            product.launch(stream);
+        }
+    }
+    communicator.synchronize(stream);
+    const std::vector<T> found = d.to_vector();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const float expected = i < elements ? whole.d(d_rows.begin + static_cast<std::int64_t>(i) / n.size,
+                                                      n.begin + static_cast<std::int64_t>(i) % n.size, one.fused)
+                                            : -77.0F;
+        if (float(found[i]) != expected) {
+            throw std::runtime_error(
+                fmt::format("rank {}: element {} of {} is {}, not {}", rank, i, elements, float(found[i]), expected));
+        }
+    }
+}
+
+template <class T>
+void check(const Case& one, const CommunicatorOptions& options = {}, int ranks = Device::count())
+{
+    const Whole whole(one.m, one.n, one.k, static_cast<std::uint64_t>(one.m * 31 + one.n));
+    const RankErrors errors = run_ranks(communicators_of(ranks, options), [&](const Communicator& communicator) {
+        multiply<T>(communicator, whole, one);
+    });
+    for (const std::string& text : errors.texts) {
+        CHECK_MESSAGE(text.empty(), "kind " << static_cast<int>(one.kind) << ", " << one.m << "x" << one.n << "x"
+                                            << one.k << ", " << one.chunks << " chunks, " << ranks
+                                            << " ranks: " << text);
+    }
+    const FakeNcclStatistics left = FakeNccl::statistics();
+    CHECK(left.communicators == 0);
+    CHECK(left.windows == 0);
+    CHECK(left.allocations == 0);
+}
+
+constexpr CommunicatorOptions by_kernels{.copy_engines = false};
+
+}  // namespace
+
+TEST_CASE("each product of shards is the product of the whole matrices, in any number of chunks")
+{
+    for (const Kind kind : {Kind::gather, Kind::scatter, Kind::reduce, Kind::local}) {
+        for (const int chunks : {1, 2, 3}) {
+            for (const bool copies : {false, true}) {
+                check<bf16>({.kind = kind, .m = 96, .n = 64, .k = 48, .chunks = chunks}, {.copy_engines = copies});
+            }
+        }
+    }
+}
+
+TEST_CASE("extents that the ranks cannot divide evenly, and those with nothing for some")
+{
+    for (const Kind kind : {Kind::gather, Kind::scatter, Kind::reduce}) {
+        check<bf16>({.kind = kind, .m = 67, .n = 41, .k = 37, .chunks = 2});
+        check<bf16>({.kind = kind, .m = 67, .n = 41, .k = 37, .chunks = 1});
+        check<f32>({.kind = kind, .m = 1, .n = 3, .k = 1, .chunks = 2}, by_kernels);
+        check<f32>({.kind = kind, .m = 0, .n = 8, .k = 8, .chunks = 2});
+    }
+}
+
+TEST_CASE("bias and activation are applied once, to the whole sum")
+{
+    for (const Kind kind : {Kind::gather, Kind::scatter, Kind::local}) {
+        for (const int chunks : {1, 2}) {
+            check<bf16>({.kind = kind, .m = 64, .n = 32, .k = 40, .chunks = chunks, .fused = true});
+            check<f16>({.kind = kind, .m = 64, .n = 32, .k = 40, .chunks = chunks, .fused = true}, by_kernels);
+        }
+    }
+}
+
+TEST_CASE("a shard in registered memory, and other orders")
+{
+    check<bf16>({.kind = Kind::gather, .m = 64, .n = 32, .k = 40, .chunks = 2, .registered = true});
+    check<bf16>({.kind = Kind::gather, .m = 64, .n = 32, .k = 40, .chunks = 2, .registered = true}, by_kernels);
+    check<bf16>({.kind = Kind::scatter, .m = 64, .n = 32, .k = 40, .chunks = 2, .b_column_major = true});
+}
+
+TEST_CASE("a captured product, launched again and again")
+{
+    for (const Kind kind : {Kind::gather, Kind::scatter, Kind::reduce}) {
+        for (const bool copies : {false, true}) {
+            check<bf16>({.kind = kind, .m = 64, .n = 32, .k = 32, .chunks = 2, .captured = true, .launches = 3},
+                        {.copy_engines = copies});
+        }
+        check<bf16>({.kind = kind, .m = 64, .n = 32, .k = 32, .chunks = 1, .captured = true, .launches = 2});
+    }
+}
+
+TEST_CASE("launches that follow each other do not overwrite what the earlier ones still read")
+{
+    for (const Kind kind : {Kind::gather, Kind::scatter, Kind::reduce}) {
+        check<bf16>({.kind = kind, .m = 64, .n = 32, .k = 32, .chunks = 2, .launches = 4});
+    }
+}
+
+TEST_CASE("one rank alone needs no other")
+{
+    for (const Kind kind : {Kind::gather, Kind::scatter, Kind::reduce}) {
+        check<bf16>({.kind = kind, .m = 24, .n = 16, .k = 16, .chunks = 2}, {}, 1);
+    }
+}
+
+TEST_CASE("copy engines move data where they can, and kernels of a bounded size elsewhere")
+{
+    const std::int64_t before = FakeNccl::statistics().copies;
+    check<bf16>({.kind = Kind::gather, .m = 64, .n = 32, .k = 32, .chunks = 2});
+    const std::int64_t gathered = FakeNccl::statistics().copies - before;
+    CHECK(gathered == 2 * Device::count());
+    check<bf16>({.kind = Kind::gather, .m = 64, .n = 32, .k = 32, .chunks = 2}, {.max_ctas = 5, .copy_engines = false});
+    CHECK(FakeNccl::statistics().copies == before + gathered);
+    CHECK(FakeNccl::statistics().most_ctas == 5);
+}
+
+TEST_CASE("the schedule is explained")
+{
+    const RankErrors errors = run_ranks(communicators_of(2), [](const Communicator& communicator) {
+        const Stream stream(communicator.device());
+        const DeviceBuffer<bf16> a(stream, 32 * 16);
+        const DeviceBuffer<bf16> b(stream, 16 * 8);
+        DeviceBuffer<bf16> d(stream, 64 * 8);
+        const auto product =
+            ShardedGemm::prepare(communicator, ShardedMatrix::by_rows(communicator, 64, 16, a.matrix(32, 16)),
+                                 ShardedMatrix::by_columns(communicator, 16, 16, b.matrix(16, 8)),
+                                 ShardedMatrix::by_columns(communicator, 64, 16, d.matrix(64, 8)), {}, {.chunks = 2});
+        const std::string text = product.explain();
+        for (const char* const part :
+             {"all-gather of A, and the product", "A 64x16 by_rows", "2 chunks of each rank's rows",
+              "moved by copy engines", "gather 16 rows of each rank", "multiply 32 rows of block",
+              "one after the other"}) {
+            if (text.find(part) == std::string::npos) {
+                throw std::runtime_error(fmt::format("\"{}\" is not in\n{}", part, text));
+            }
+        }
+    });
+    CHECK(errors.texts[0] == "");
+    CHECK(errors.texts[1] == "");
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }

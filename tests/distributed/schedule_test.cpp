@@ -1,0 +1,337 @@
+// The schedules of all ranks, carried out on rows that are plain numbers: every row of D is the sum that it should be, and whatever
+// a step reads was written by a step that it is ordered after.
+
+#include "schedule.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "tessera/distributed/sharded_matrix.hpp"
+
+using namespace tessera::distributed;
+using namespace tessera::distributed::detail;
+
+namespace {
+
+/// A row of a matrix: for A, its number; for D, how often each rank has added its product.
+using Row = std::map<int, int>;
+
+constexpr int of_a = -1;  // a row of A has its number under this key
+
+struct Memory {
+    std::vector<Row> rows;
+    std::vector<int> writer;  // step, -1: none
+
+    explicit Memory(std::int64_t size) : rows(static_cast<std::size_t>(size)), writer(rows.size(), -1) {}
+};
+
+/// One rank of the simulation.
+class Rank {
+public:
+    Rank(const ShardedShape& shape, int chunks, bool overlaps)
+        : schedule_(Schedule::of(shape, chunks, overlaps)),
+          own_(Share::of(shape.m, shape.ranks, shape.rank)),
+          between_(schedule_.rows_between),
+          d_(shape.kind == ShardedKind::reduce_scatter ? own_.size : shape.m)
+    {}
+
+    const Schedule& schedule() const { return schedule_; }
+    const Memory& d() const { return d_; }
+
+    /// Rows of A that this rank has: all, if A is divided by columns.
+    std::int64_t number_of(std::int64_t row) const
+    {
+        return schedule_.shape.kind == ShardedKind::all_gather ? own_.begin + row : row;
+    }
+
+    void multiply(int index)
+    {
+        const Step& step = at(index);
+        for (std::int64_t i = 0; i < step.rows; ++i) {
+            const std::int64_t number =
+                step.a == Place::between ? read(between_, step.a_row + i, index).at(of_a) : number_of(step.a_row + i);
+            Row row = step.c == Place::none ? Row{} : read(between_, step.c_row + i, index);
+            if (!row.empty()) {
+                REQUIRE(row.at(of_a) == number);
+            }
+            row[of_a] = static_cast<int>(number);
+            ++row[schedule_.shape.rank];
+            write(step.d == Place::between ? between_ : d_, step.d_row + i, row, index);
+        }
+    }
+    std::vector<Row> sent(int index, std::int64_t first, std::int64_t count)
+    {
+        const Step& step = at(index);
+        std::vector<Row> rows;
+        for (std::int64_t i = 0; i < count; ++i) {
+            if (step.kind == Step::Kind::all_reduce) {
+                rows.push_back(read(d_, step.d_row + first + i, index));
+            } else if (step.a == Place::between) {
+                rows.push_back(read(between_, step.a_row + first + i, index));
+            } else {
+                rows.push_back({{of_a, static_cast<int>(number_of(step.a_row + first + i))}});
+            }
+        }
+        return rows;
+    }
+    void received(int index, std::int64_t first, const std::vector<Row>& rows)
+    {
+        const Step& step = at(index);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            write(step.d == Place::between ? between_ : d_, step.d_row + first + static_cast<std::int64_t>(i), rows[i],
+                  index);
+        }
+    }
+    const Step& at(int index) const { return schedule_.steps[static_cast<std::size_t>(index)]; }
+
+private:
+    /// True if step `later` begins after step `earlier` has ended.
+    bool is_after(int later, int earlier) const
+    {
+        for (int i = later; i >= 0; --i) {
+            if (at(i).beside != at(later).beside) {
+                continue;
+            }
+            if (i == earlier && i != later) {
+                return true;
+            }
+            if (at(i).waits_for >= 0 && (at(i).waits_for == earlier || is_after(at(i).waits_for, earlier))) {
+                return true;
+            }
+        }
+        return false;
+    }
+    const Row& read(const Memory& memory, std::int64_t row, int index) const
+    {
+        const int writer = memory.writer.at(static_cast<std::size_t>(row));
+        REQUIRE_MESSAGE(writer >= 0, "step " << index << " reads row " << row << ", which nothing has written");
+        REQUIRE_MESSAGE(is_after(index, writer), "step " << index << " reads row " << row << " of step " << writer);
+        return memory.rows[static_cast<std::size_t>(row)];
+    }
+    void write(Memory& memory, std::int64_t row, const Row& value, int index)
+    {
+        const int writer = memory.writer.at(static_cast<std::size_t>(row));
+        REQUIRE((writer < 0 || is_after(index, writer)));
+        memory.rows[static_cast<std::size_t>(row)] = value;
+        memory.writer[static_cast<std::size_t>(row)] = index;
+    }
+
+    Schedule schedule_;
+    Share own_;
+    Memory between_;
+    Memory d_;
+};
+
+Row sum(const std::vector<Row>& rows)
+{
+    Row total;
+    for (const Row& row : rows) {
+        for (const auto& [key, value] : row) {
+            total[key] = key == of_a ? value : total[key] + value;
+        }
+    }
+    return total;
+}
+
+/// Carries out a step of communication of all ranks.
+void communicate(std::vector<Rank>& ranks, int index)
+{
+    const auto size = static_cast<int>(ranks.size());
+    const Step::Kind kind = ranks[0].at(index).kind;
+    std::vector<std::vector<Row>> messages;
+    for (Rank& rank : ranks) {
+        const Step& step = rank.at(index);
+        messages.push_back(rank.sent(index, 0, step.rows * (kind == Step::Kind::reduce_scatter ? size : 1)));
+    }
+    for (int r = 0; r < size; ++r) {
+        Rank& rank = ranks[static_cast<std::size_t>(r)];
+        const Step& step = rank.at(index);
+        if (kind == Step::Kind::send_receive) {
+            const Step& theirs = ranks[static_cast<std::size_t>(step.from)].at(index);
+            REQUIRE(theirs.to == r);
+            REQUIRE(theirs.rows == step.rows_received);
+            rank.received(index, 0, messages[static_cast<std::size_t>(step.from)]);
+            continue;
+        }
+        for (int other = 0; other < size && kind == Step::Kind::all_gather; ++other) {
+            REQUIRE(ranks[static_cast<std::size_t>(other)].at(index).rows == step.rows);
+            if (other != r || step.a == Place::given) {
+                rank.received(index, other * step.rows, messages[static_cast<std::size_t>(other)]);
+            }
+        }
+        const std::int64_t first = kind == Step::Kind::reduce_scatter ? r * step.rows : 0;
+        for (std::int64_t i = 0; i < step.rows && kind != Step::Kind::all_gather; ++i) {
+            std::vector<Row> rows;
+            for (const auto& message : messages) {
+                rows.push_back(message[static_cast<std::size_t>(first + i)]);
+            }
+            rank.received(index, i, {sum(rows)});
+        }
+    }
+}
+
+void require_right(ShardedShape shape, int chunks, bool overlaps)
+{
+    std::vector<Rank> ranks;
+    for (int rank = 0; rank < shape.ranks; ++rank) {
+        shape.rank = rank;
+        ranks.emplace_back(shape, chunks, overlaps);
+    }
+    const std::size_t steps = ranks[0].schedule().steps.size();
+    for (std::size_t index = 0; index < steps; ++index) {
+        for (Rank& rank : ranks) {
+            REQUIRE(rank.schedule().steps.size() == steps);
+            REQUIRE(rank.at(static_cast<int>(index)).kind == ranks[0].at(static_cast<int>(index)).kind);
+        }
+        if (ranks[0].at(static_cast<int>(index)).kind == Step::Kind::product) {
+            for (Rank& rank : ranks) {
+                rank.multiply(static_cast<int>(index));
+            }
+        } else {
+            communicate(ranks, static_cast<int>(index));
+        }
+    }
+    for (int rank = 0; rank < shape.ranks; ++rank) {
+        const Share own = Share::of(shape.m, shape.ranks, rank);
+        const Memory& d = ranks[static_cast<std::size_t>(rank)].d();
+        for (std::size_t row = 0; row < d.rows.size(); ++row) {
+            const auto number =
+                static_cast<std::int64_t>(row) + (shape.kind == ShardedKind::reduce_scatter ? own.begin : 0);
+            Row expected{{of_a, static_cast<int>(number)}};
+            if (shape.kind == ShardedKind::all_gather || shape.kind == ShardedKind::local) {
+                expected[rank] = 1;
+            } else {
+                for (int other = 0; other < shape.ranks; ++other) {
+                    expected[other] = 1;
+                }
+            }
+            REQUIRE(d.rows[row] == expected);
+        }
+    }
+}
+
+constexpr ModelRates h200{.flops = 650e12,
+                          .sms = 132,
+                          .sms_of_communication = 16,
+                          .kernels = {.bytes = 210e9, .latency = 20e-6},
+                          .copies = {.bytes = 330e9, .latency = 15e-6},
+                          .launch = 4e-6};
+
+ShardedShape tensor_parallel(ShardedKind kind, std::int64_t m, std::int64_t n, std::int64_t k, bool copies)
+{
+    const bool gathers = kind == ShardedKind::all_gather;
+    return {.kind = kind,
+            .ranks = 2,
+            .m = m,
+            .n = gathers ? n / 2 : n,
+            .k = gathers ? k : k / 2,
+            .moved_columns = gathers ? k : n,
+            .moved_bytes = 2,
+            .uses_copies = copies};
+}
+
+}  // namespace
+
+TEST_CASE("every row of D is the whole sum, on any number of ranks and in any number of chunks")
+{
+    for (const ShardedKind kind : {ShardedKind::all_gather, ShardedKind::reduce_scatter, ShardedKind::all_reduce}) {
+        for (int ranks = 1; ranks <= 5; ++ranks) {
+            for (const std::int64_t m : {0, 1, 7, 60, 1300}) {
+                for (const int chunks : {1, 2, 3, 8}) {
+                    for (int flags = 0; flags < 8; ++flags) {
+                        CAPTURE(to_string(kind));
+                        CAPTURE(ranks);
+                        CAPTURE(m);
+                        CAPTURE(chunks);
+                        CAPTURE(flags);
+                        require_right({.kind = kind,
+                                       .ranks = ranks,
+                                       .m = m,
+                                       .n = 256,
+                                       .k = 64,
+                                       .moved_columns = 64,
+                                       .moved_bytes = 2,
+                                       .uses_copies = (flags & 1) != 0,
+                                       .may_reduce_at_once = (flags & 2) != 0},
+                                      chunks, (flags & 4) != 0);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a chunk is a whole number of tiles where there are enough rows")
+{
+    const Schedule schedule =
+        Schedule::of(tensor_parallel(ShardedKind::reduce_scatter, 8192, 4096, 4096, true), 4, true);
+    for (const Step& step : schedule.steps) {
+        CHECK(step.rows % 128 == 0);
+    }
+}
+
+TEST_CASE("large products are cut, and small ones are not")
+{
+    for (const ShardedKind kind : {ShardedKind::all_gather, ShardedKind::reduce_scatter}) {
+        for (const bool copies : {false, true}) {
+            CAPTURE(copies);
+            CAPTURE(to_string(kind));
+            CHECK(choose_schedule(tensor_parallel(kind, 16384, 8192, 8192, copies), h200, 0).overlaps);
+            CHECK(choose_schedule(tensor_parallel(kind, 8192, 8192, 8192, copies), h200, 0).overlaps);
+            CHECK(choose_schedule(tensor_parallel(kind, 4096, 14336, 4096, copies), h200, 0).overlaps);
+            CHECK_FALSE(choose_schedule(tensor_parallel(kind, 512, 8192, 8192, copies), h200, 0).overlaps);
+            CHECK_FALSE(choose_schedule(tensor_parallel(kind, 64, 8192, 8192, copies), h200, 0).overlaps);
+        }
+    }
+}
+
+TEST_CASE("the model's times: a stream does one thing at a time, and waits for what it reads")
+{
+    const Schedule schedule = Schedule::of(tensor_parallel(ShardedKind::all_gather, 8192, 8192, 8192, true), 4, true);
+    const std::vector<StepTimes> times = times_of(schedule, h200);
+    double product_end = 0;
+    double link_end = 0;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        const Step& step = schedule.steps[i];
+        double& end = step.beside ? link_end : product_end;
+        CHECK(times[i].begin >= end);
+        CHECK(times[i].end > times[i].begin);
+        if (step.waits_for >= 0) {
+            CHECK(times[i].begin >= times[static_cast<std::size_t>(step.waits_for)].end);
+        }
+        end = times[i].end;
+    }
+    CHECK(seconds_of(schedule, h200) == doctest::Approx(std::max(product_end, link_end)));
+    CHECK(seconds_of(schedule, h200) < seconds_of(Schedule::of(schedule.shape, 1, false), h200));
+}
+
+TEST_CASE("a requested number of chunks is taken")
+{
+    const ShardedShape shape = tensor_parallel(ShardedKind::all_gather, 64, 64, 64, false);
+    CHECK(choose_schedule(shape, h200, 3).chunks == 3);
+    CHECK(choose_schedule(shape, h200, 3).overlaps);
+    CHECK_FALSE(choose_schedule(shape, h200, 1).overlaps);
+    const std::string text = describe(choose_schedule(shape, h200, 2), h200);
+    CHECK(text.find("send 16 rows to rank 1, receive 16 from rank 1") != std::string::npos);
+}
+
+TEST_CASE("shares differ by at most one, and cover everything once")
+{
+    for (std::int64_t extent = 0; extent < 20; ++extent) {
+        for (int parts = 1; parts < 7; ++parts) {
+            std::int64_t next = 0;
+            for (int index = 0; index < parts; ++index) {
+                const Share share = Share::of(extent, parts, index);
+                CHECK(share.begin == next);
+                CHECK(share.size >= extent / parts);
+                CHECK(share.size <= extent / parts + 1);
+                next += share.size;
+            }
+            CHECK(next == extent);
+        }
+    }
+}
