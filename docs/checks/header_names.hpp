@@ -31,3 +31,7 @@ struct Pool {
     void deallocate(void* memory, std::size_t bytes, cudaStream_t stream);
 };
 extern Pool pool;
+
+using namespace tessera::distributed;
+extern DeviceBuffer<bf16> shard;
+extern const int size, rank;

@@ -3,6 +3,7 @@
 /// The names that the code in the guide uses without declaring them.
 
 #include <cstdio>
+#include <tessera/distributed.hpp>
 #include <tessera/tessera.hpp>
 #include <tessera/tile/epilogue_program.hpp>
 #include <tessera/tile/program.hpp>
@@ -20,4 +21,6 @@ struct Arena {
 };
 extern Arena arena;
 extern float* const raw;
+extern const distributed::Communicator communicator;
+extern const distributed::ShardedMatrix sharded_x, w1, h, w2, sharded_y;
 void scale(DeviceSpan<float> values, float factor);

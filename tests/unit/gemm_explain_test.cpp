@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <string>
 
 #include "clean_runtime.hpp"
@@ -208,4 +209,38 @@ TEST_CASE_FIXTURE(test::CleanRuntime, "a plan's explanation names its problem, i
     CHECK(plan.explain() == GemmPlan::explain(problem, device.properties()));
     const GemmPlan asked = GemmPlan::prepare(device, problem, Variant::simt_tiled);
     CHECK(asked.explain() == GemmPlan::explain(problem, device.properties(), Variant::simt_tiled));
+}
+
+TEST_CASE("a plan for fewer SMs has no more clusters than fit on them")
+{
+    const DeviceProperties h200 = device_of(9, 0);
+    GemmProblem problem = problem_of(8192, 8192, 512);
+    problem.input = ElementType::bf16;
+    problem.output = ElementType::bf16;
+    const auto ctas_of = [&](int max_sms) {
+        problem.max_sms = max_sms;
+        const std::string text = GemmPlan::explain(problem, h200);
+        const std::size_t at = text.find(" clusters of ");
+        REQUIRE(at != std::string::npos);
+        const std::size_t begin = text.rfind(' ', at - 1) + 1;
+        int clusters = 0;
+        int m = 0;
+        int n = 0;
+        REQUIRE(std::sscanf(text.c_str() + begin, "%d clusters of %dx%d", &clusters, &m, &n) == 3);
+        return clusters * m * n;
+    };
+    CHECK(ctas_of(0) > 116);
+    CHECK(ctas_of(1000) == ctas_of(0));
+    CHECK(ctas_of(116) <= 116);
+    CHECK(ctas_of(116) > 100);
+    CHECK(ctas_of(2) <= 2);
+}
+
+TEST_CASE_FIXTURE(test::CleanRuntime, "a negative number of SMs is refused")
+{
+    GemmProblem problem = problem_of(64, 64, 64);
+    problem.max_sms = -1;
+    const auto error = error_of([&] { GemmPlan::prepare(Device(fake::b200), problem); });
+    REQUIRE(error);
+    CHECK(error->message() == "a product cannot run on at most -1 SMs");
 }

@@ -70,7 +70,7 @@ void require_epilogue(ShardedKind kind, const Epilogue& epilogue, std::string_vi
     if (is_summed && epilogue.gating != Gating::none) {
         refuse("gating of a sum over ranks", "gate the product whose columns are divided");
     }
-    if (is_summed && (epilogue.scale_d.size() > 0 || epilogue.amax_d.size() > 0)) {
+    if (is_summed && !(epilogue.scale_d.empty() && epilogue.amax_d.empty())) {
         refuse("a D of 8 bits that is summed over ranks", "a D of f32, f16 or bf16");
     }
     if (kind == ShardedKind::all_reduce &&

@@ -40,8 +40,8 @@ struct ShardedPlan {
     std::vector<Event> events;                 // of steps that others wait for, then of the begin and the end
     std::vector<std::size_t> event_of_step;
 
-    ShardedPlan(std::shared_ptr<CommunicatorState> owner, Operands operands)
-        : state(std::move(owner)), given(std::move(operands))
+    ShardedPlan(std::shared_ptr<CommunicatorState> owner, const Operands& operands)
+        : state(std::move(owner)), given(operands)
     {}
     ShardedPlan(const ShardedPlan&) = delete;
     ShardedPlan& operator=(const ShardedPlan&) = delete;

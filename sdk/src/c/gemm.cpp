@@ -9,6 +9,7 @@
 #include <string>
 
 #include "c/guard.hpp"
+#include "c/structures.hpp"
 #include "gemm/gemm_operands.hpp"
 #include "tessera/gemm.hpp"
 #include "tessera/gemm_tuner.hpp"
@@ -20,6 +21,7 @@ struct tessera_plan {
 namespace {
 
 using namespace tessera;
+using c::copy_text;
 using c::guarded;
 using c::nowhere;
 using c::refuse;
@@ -275,7 +277,10 @@ GemmProblem problem_of(const tessera_matrix* a, const tessera_matrix* b, const t
 
 Device device_of(int ordinal) { return ordinal < 0 ? Device::current() : Device(ordinal); }
 
-/// Hands out a text as snprintf does.
+}  // namespace
+
+namespace tessera::c {
+
 void copy_text(std::string_view text, char* room, std::size_t capacity, std::size_t* length)
 {
     if (capacity > 0) {
@@ -289,7 +294,14 @@ void copy_text(std::string_view text, char* room, std::size_t capacity, std::siz
     }
 }
 
-}  // namespace
+MatrixOperand used_operand(const char* name, const tessera_matrix* matrix, bool writable)
+{
+    return operand_of(name, matrix, Memory::is_used, writable);
+}
+
+Epilogue used_epilogue(const tessera_epilogue* epilogue) { return epilogue_of(epilogue, Memory::is_used); }
+
+}  // namespace tessera::c
 
 tessera_matrix tessera_row_major(void* data, tessera_element_type type, int64_t rows, int64_t columns,
                                  int64_t leading_dimension)

@@ -183,6 +183,10 @@ void require_valid(const GemmProblem& problem, std::string_view operation, const
         raise(ErrorCode::invalid_argument, operation, caller,
               fmt::format("a product cannot have {} outer batches", problem.outer_batches), "0 or more");
     }
+    if (problem.max_sms < 0) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("a product cannot run on at most {} SMs", problem.max_sms), "1 or more, or 0 for all");
+    }
     if (problem.gating != Gating::none && problem.n % 2 != 0) {
         raise(ErrorCode::invalid_argument, operation, caller,
               fmt::format("{} columns do not make pairs of a gate and a factor", problem.n), "an even n");

@@ -42,8 +42,8 @@ struct ShardedGemmOptions {
 /// | replicated | replicated | replicated | the product |
 ///
 /// @code{.cpp}
-/// const auto first = ShardedGemm::prepare(communicator, x, w1, h, {.activation = Activation::gelu});
-/// const auto second = ShardedGemm::prepare(communicator, h, w2, y);
+/// const auto first = ShardedGemm::prepare(communicator, sharded_x, w1, h, {.activation = Activation::gelu});
+/// const auto second = ShardedGemm::prepare(communicator, h, w2, sharded_y);
 /// first.launch(stream);
 /// second.launch(stream);
 /// communicator.synchronize(stream);
@@ -85,6 +85,7 @@ public:
                                const ShardedGemmOptions& options = {},
                                std::source_location caller = std::source_location::current());
 
+    /// Moves the plan; `other` can only be destroyed or assigned to afterwards.
     ShardedGemm(ShardedGemm&& other) noexcept;
     /// Frees what this has, then moves.
     ShardedGemm& operator=(ShardedGemm&& other) noexcept;

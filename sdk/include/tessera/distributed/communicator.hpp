@@ -72,11 +72,13 @@ class RegisteredMemory {
 public:
     /// No memory.
     RegisteredMemory() = default;
+    /// Moves the memory; `other` has none afterwards.
     RegisteredMemory(RegisteredMemory&& other) noexcept;
     /// Frees what this has, then moves.
     RegisteredMemory& operator=(RegisteredMemory&& other) noexcept;
     RegisteredMemory(const RegisteredMemory&) = delete;
     RegisteredMemory& operator=(const RegisteredMemory&) = delete;
+    /// Frees the memory.
     ~RegisteredMemory();
 
     /// Returns the address, a multiple of 4096; null if there is no memory.
@@ -171,6 +173,7 @@ public:
     static Communicator adopt(ncclComm* communicator, const CommunicatorOptions& options = {},
                               std::source_location caller = std::source_location::current());
 
+    /// Moves the communicator; `other` can only be destroyed or assigned to afterwards.
     Communicator(Communicator&& other) noexcept;
     /// Gives up this communicator, then moves.
     Communicator& operator=(Communicator&& other) noexcept;
