@@ -3,6 +3,7 @@
 #include "tessera.h"
 
 #include "tessera.h" /* twice */
+#include "tessera_distributed.h"
 
 _Static_assert(sizeof(tessera_matrix) == 80, "a change breaks every program that was compiled before");
 _Static_assert(sizeof(tessera_vector) == 24, "a change breaks every program that was compiled before");

@@ -316,7 +316,8 @@ NcclResult ncclMemFree(void* memory)
 NcclResult ncclCommWindowRegister(ncclComm* comm, void* memory, std::size_t bytes, void** window, int /*flags*/)
 {
     const auto number = ++comm->windows;
-    return comm->begin([=] {
+    // As NCCL 2.28 does, it returns success although the work goes on.
+    comm->begin([=] {
         comm->region.shared().windows[comm->rank] = number;
         comm->wait([=] {
             for (int other = 0; other < comm->size; ++other) {
@@ -334,6 +335,7 @@ NcclResult ncclCommWindowRegister(ncclComm* comm, void* memory, std::size_t byte
         }
         return NcclResult::success;
     });
+    return NcclResult::success;
 }
 NcclResult ncclCommWindowDeregister(ncclComm* comm, void* window)
 {

@@ -155,9 +155,11 @@ tessera_status tessera_sharded_plan_create(const tessera_communicator* communica
         require_pointer(communicator, "communicator");
         require_pointer(plan, "plan");
         const Communicator& used = communicator->communicator;
+        const ShardedMatrix matrix_a = matrix_of(used, "A", a, false);
+        const ShardedMatrix matrix_b = matrix_of(used, "B", b, false);
+        const ShardedMatrix matrix_d = matrix_of(used, "D", d, true);
         *plan = new tessera_sharded_plan{
-            ShardedGemm::prepare(used, matrix_of(used, "A", a, false), matrix_of(used, "B", b, false),
-                                 matrix_of(used, "D", d, true), c::used_epilogue(epilogue), {.chunks = chunks}),
+            ShardedGemm::prepare(used, matrix_a, matrix_b, matrix_d, c::used_epilogue(epilogue), {.chunks = chunks}),
             used.device().ordinal()};
     });
 }

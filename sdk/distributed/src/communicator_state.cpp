@@ -262,20 +262,12 @@ void CommunicatorState::begin_operation(std::string_view operation, const std::s
 void CommunicatorState::require(NcclResult result, const char* call, std::string_view operation,
                                 const std::source_location& caller)
 {
-    if (result == NcclResult::in_progress) {
-        NcclResult state = result;
-        wait_until(
-            [&] {
-                state = async_result();
-                return state == NcclResult::success;
-            },
-            call, operation, caller);
-        return;
-    }
-    if (result != NcclResult::success) {
+    if (result != NcclResult::success && result != NcclResult::in_progress) {
         require_intact(operation, caller);
         fail(rank(), fmt::format("{} returned {}", call, text_of(result)), {}, operation, caller);
     }
+    // Some calls (ncclCommWindowRegister) return success while a thread of NCCL's still carries them out.
+    wait_until([this] { return async_result() == NcclResult::success; }, call, operation, caller);
 }
 
 void CommunicatorState::group(const std::function<NcclResult()>& calls, std::string_view operation,
@@ -297,8 +289,16 @@ void CommunicatorState::finish_making(std::string_view operation, const std::sou
     // Each rank's memory is in the window or none is: NCCL returns no window where copy engines cannot be used.
     if (parts_.options.copy_engines && nccl().has_copies && parts_.is_owned && size() > 1) {
         uses_copies_ = true;
-        RegisteredRange* const probe = allocate(4096, operation, caller);
+        const std::size_t part = 256;
+        RegisteredRange* const probe = allocate(part * static_cast<std::size_t>(size()), operation, caller);
         uses_copies_ = probe->window != nullptr;
+        if (uses_copies_) {  // the first time, NCCL allocates, which a capture would not allow
+            void* const own = static_cast<std::byte*>(probe->data) + part * static_cast<std::size_t>(rank());
+            begin_operation(operation, caller);
+            require(nccl().all_gather(own, probe->data, part, NcclType::uint8, comm(), stream_.get()), "ncclAllGather",
+                    operation, caller);
+            synchronize(stream_, operation, caller);
+        }
         free(probe);
     }
 }

@@ -340,6 +340,22 @@ private:
     const std::source_location& caller_;
 };
 
+/// Moves what will be moved once: the first time, NCCL connects and allocates, which a capture would not allow.
+void connect(const ShardedPlan& plan, const std::source_location& caller)
+{
+    constexpr std::string_view operation = "ShardedGemm::prepare";
+    detail::CommunicatorState& state = *plan.state;
+    const tessera::detail::CurrentDevice current(state.device().ordinal(), operation, caller);
+    const Mover mover(plan, plan.given, operation, caller);
+    state.begin_operation(operation, caller);
+    for (const Step& step : plan.schedule.steps) {
+        if (step.kind != Step::Kind::product && step.d == Place::between) {
+            mover.enqueue(step, state.stream());
+        }
+    }
+    state.synchronize(state.stream(), operation, caller);
+}
+
 void launch(const ShardedPlan& plan, StreamRef stream, const Operands& operands, const std::source_location& caller)
 {
     constexpr std::string_view operation = "ShardedGemm::launch";
@@ -428,6 +444,7 @@ ShardedGemm ShardedGemm::prepare(const Communicator& communicator, const Sharded
     }
     plan_products(*plan, caller);
     make_events(*plan, caller);
+    connect(*plan, caller);
     return ShardedGemm(std::move(plan));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "array.hpp"
+#include "distributed.hpp"
 #include "errors.hpp"
 #include "host_values.hpp"
 #include "operand.hpp"
@@ -299,6 +300,7 @@ NB_MODULE(_core, module)
     define_host_values(module);
     define_products(module);
     define_programs(module);
+    define_distributed(module);
     module.def(
         "device_count", [] { return tessera_device_count(); },
         "Returns the number of CUDA devices: 0 without a GPU or driver.");

@@ -1,0 +1,131 @@
+"""Products of matrices that are sharded over several GPUs, over NCCL, with the communication under the product.
+
+    from tessera.distributed import Communicator, ShardedGemm
+
+    with Communicator.from_environment() as ranks:      # one process for each GPU: torchrun, mpirun
+        begin, rows = ranks.share(m)                    # this rank's rows of x; w1 and h are its columns
+        product = ShardedGemm(ranks, x, w1, h, shape=(m, n, k), kind="all_gather", activation="gelu")
+        product()
+        ranks.synchronize()
+
+Needs NCCL 2.18.5 or later: TESSERA_NCCL, the loader's path, or the package nvidia-nccl of the environment.
+"""
+
+import importlib.util as _util
+import os as _os
+from pathlib import Path as _Path
+
+from tessera import _core
+
+__all__ = ["Communicator", "ShardedGemm"]
+
+
+def _find_nccl():
+    """Names NVIDIA's package, which the loader does not see, unless the user has named a library."""
+    if "TESSERA_NCCL" in _os.environ or (spec := _util.find_spec("nvidia")) is None:
+        return
+    for folder in spec.submodule_search_locations or ():
+        library = _Path(folder) / "nccl" / "lib" / "libnccl.so.2"
+        if library.exists():
+            _os.environ["TESSERA_NCCL"] = str(library)
+            return
+
+
+_find_nccl()
+
+
+class Communicator:
+    """One rank of a group of GPUs that multiply together. Used by one thread at a time.
+
+    `with` closes it at the end; if an exception passes, the other ranks are told, and their waits raise an Error that names this
+    rank.
+    """
+
+    def __init__(self, core):
+        self._core = core
+
+    @classmethod
+    def from_environment(cls, *, timeout=60.0, max_ctas=16, copy_engines=True):
+        """Joins the group that torchrun's, mpirun's or Slurm's variables describe. All ranks call it.
+
+        timeout is in seconds, for this and for every later wait. max_ctas bounds a kernel of NCCL's (0: NCCL chooses). copy_engines
+        may move the data where NCCL can use them.
+        """
+        return cls(_core._Communicator.from_environment(timeout, max_ctas, copy_engines))
+
+    @classmethod
+    def of_devices(cls, devices, *, timeout=60.0, max_ctas=16, copy_engines=True):
+        """Returns a communicator for each device of this process: rank i has devices[i]. Use each in a thread of its own."""
+        return [cls(core) for core in _core._Communicator.of_devices(list(devices), timeout, max_ctas, copy_engines)]
+
+    @property
+    def rank(self):
+        """This rank: 0 <= rank < size."""
+        return self._core.rank
+
+    @property
+    def size(self):
+        """The number of ranks."""
+        return self._core.size
+
+    @property
+    def device(self):
+        """The ordinal of this rank's device."""
+        return self._core.device
+
+    def share(self, extent):
+        """Returns (begin, count): this rank's part of an extent."""
+        return self._core.share(extent)
+
+    def synchronize(self, stream=None):
+        """Waits until all work on a stream is done, a rank fails, or the timeout is over."""
+        self._core.synchronize(stream)
+
+    def abort(self, reason):
+        """Ends the communicator on all ranks, whose errors name this rank and the reason."""
+        self._core.abort(reason)
+
+    def close(self):
+        """Tells the other ranks that this one leaves. Products keep what they need of it."""
+        self._core.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if error is not None:
+            self.abort(f"{kind.__name__}: {error}")
+        self.close()
+
+    def __repr__(self):
+        return f"Communicator({self._core.describe()})"
+
+
+class ShardedGemm:
+    """A product out = act(alpha * a @ b + bias) of which each rank has a part, prepared once.
+
+    kind            a           b           out
+    all_gather      rows        columns     columns
+    reduce_scatter  columns     rows        rows
+    all_reduce      columns     rows        all of it
+
+    a, b and out are this rank's parts, as arrays that gemm takes; shape is (m, n, k) of the whole product, and
+    Communicator.share tells which part is whose. The product keeps the arrays. chunks is how many parts a rank's rows are cut into;
+    0 lets the library choose. All ranks make the same products, in the same order.
+    """
+
+    def __init__(self, communicator, a, b, out, *, shape, kind, bias=None, activation=None, alpha=1.0, chunks=0, stream=None):
+        self._core = _core._ShardedGemm(communicator._core, a, b, out, list(shape), kind, bias, activation or "none", alpha, chunks, stream)
+
+    def __call__(self, stream=None):
+        """Launches the product on all ranks and returns out. Does not wait."""
+        return self._core.launch(stream)
+
+    @property
+    def chunks(self):
+        """The number of chunks: 1 if nothing overlaps."""
+        return self._core.chunks
+
+    def explain(self):
+        """Says what is enqueued, and what the model expects."""
+        return self._core.explain()
