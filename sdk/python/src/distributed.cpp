@@ -35,7 +35,11 @@ std::string text_of(const Handout& handout, const char* function)
 /// The library's handle, alive as long as the communicator or a product of it is.
 struct Handle {
     explicit Handle(tessera_communicator* owned) : communicator(owned) {}
-    ~Handle() { tessera_communicator_destroy(communicator); }
+    ~Handle()
+    {
+        const nb::gil_scoped_release released;  // it may wait for other ranks, which may be threads of Python
+        tessera_communicator_destroy(communicator);
+    }
     Handle(const Handle&) = delete;
     Handle& operator=(const Handle&) = delete;
 
@@ -90,10 +94,11 @@ public:
     void synchronize(nb::handle stream) const
     {
         const tessera_stream waited = stream_of(stream);
+        tessera_communicator* const used = get();
         tessera_status status = TESSERA_SUCCESS;
         {
             const nb::gil_scoped_release released;
-            status = tessera_communicator_synchronize(get(), waited);
+            status = tessera_communicator_synchronize(used, waited);
         }
         check(status, "tessera.distributed.Communicator.synchronize");
     }
