@@ -10,9 +10,9 @@ file(RENAME ${WORK}/staging ${prefix})
 
 # Public headers, one library, and the files for CMake and pkg-config; the tools; the guide and the examples; and GSL,
 # if this build brought its own.
-set(expected "^(include/((tessera|gsl)/|tessera[.]h$)"
+set(expected "^(include/((tessera|gsl)/|tessera[.]h$|tessera_distributed[.]h$)"
     "|lib[^/]*/([^/]+/)?(libtessera|cmake/tessera/|pkgconfig/tessera[.]pc|tessera-emulator/(lib(cudart|cuda)[.]so|ptxas$))"
-    "|bin/tessera-(emu|bench)$|share/(doc|licenses)/tessera|share/cmake/Microsoft.GSL/)")
+    "|bin/tessera-(emu|bench|bench-distributed)$|share/(doc|licenses)/tessera|share/cmake/Microsoft.GSL/)")
 list(JOIN expected "" expected)
 file(GLOB_RECURSE installed RELATIVE ${prefix} ${prefix}/*)
 foreach(path IN LISTS installed)
@@ -47,3 +47,4 @@ run(${CMAKE_COMMAND} "-DROOT=${documentation}" -P ${TESSERA_SOURCE}/docs/checks/
 
 configure_and_build(${SOURCE}/consumer -DCMAKE_PREFIX_PATH=${prefix})
 run_built(consumer PRINTS ${explained})
+run_built(distributed_consumer PRINTS "rank 1 of 3 has 4 of 11 rows")
