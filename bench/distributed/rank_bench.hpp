@@ -29,11 +29,11 @@ struct DistributedOptions {
     std::vector<Collective> collectives;
     std::vector<int> chunks;         ///< ours, besides the library's own choice
     std::vector<std::string> moved;  ///< "copies", "kernels"
-    int max_ctas = 16;
+    int max_ctas = 0;
     std::size_t rounds = 7;
     std::size_t launches = 20;  ///< of a sample
     bool in_graph = true;
-    bool registered = true;  ///< A's shard is in registered memory
+    bool registered = true;  ///< A's shard is where copy engines gather all of A
     bool explains = false;
     bool verifies = true;
 };

@@ -20,7 +20,7 @@ typedef struct tessera_communicator tessera_communicator;
 typedef struct tessera_communicator_options {
     size_t size;             /**< sizeof(tessera_communicator_options) */
     double timeout_seconds;  /**< how long a rank waits for the others; 0: a minute */
-    int32_t max_ctas;        /**< most CTAs of a kernel of NCCL's; 0: 16, -1: NCCL chooses */
+    int32_t max_ctas;        /**< most CTAs of a kernel of NCCL's; 0: NCCL chooses */
     int32_t no_copy_engines; /**< not 0: kernels of NCCL's move all data */
 } tessera_communicator_options;
 

@@ -80,6 +80,7 @@ struct Case {
     bool captured = false;
     bool b_column_major = false;
     int launches = 1;
+    bool is_slow = false;  ///< the model believes in a slow GPU and a slow link, so that it cuts
 };
 
 template <class T>
@@ -107,10 +108,11 @@ void multiply(const Communicator& communicator, const Whole& whole, const Case& 
     RegisteredMemory shard;
     MatrixOperand a_local = a.matrix(a_rows.size, k.size);
     if (one.registered) {
-        shard = communicator.allocate(a.size() * sizeof(T) + 64);
-        REQUIRE(cudaMemcpyAsync(shard.data(), a.data(), a.size() * sizeof(T), cudaMemcpyDeviceToDevice, stream.get()) ==
+        shard = communicator.allocate(whole.a.size() * sizeof(T));
+        const auto own = shard.matrix<T>(whole.m, whole.k).block(a_rows.begin, 0, a_rows.size, k.size);
+        REQUIRE(cudaMemcpyAsync(own.data(), a.data(), a.size() * sizeof(T), cudaMemcpyDeviceToDevice, stream.get()) ==
                 cudaSuccess);
-        a_local = shard.matrix<T>(a_rows.size, k.size);
+        a_local = own;
     }
     const MatrixOperand b_local = one.b_column_major ? MatrixOperand(b.template matrix<ColumnMajor>(k.size, n.size))
                                                      : MatrixOperand(b.matrix(k.size, n.size));
@@ -138,7 +140,10 @@ void multiply(const Communicator& communicator, const Whole& whole, const Case& 
     const auto product =
         ShardedGemm::prepare(communicator, sharded(of_a, whole.m, whole.k, a_local),
                              sharded(is_sum ? Sharding::by_rows : Sharding::by_columns, whole.k, whole.n, b_local),
-                             sharded(of_d, whole.m, whole.n, d_local), epilogue, {.chunks = one.chunks});
+                             sharded(of_d, whole.m, whole.n, d_local), epilogue,
+                             {.chunks = one.chunks,
+                              .flops_per_second = one.is_slow ? 1e6 : 0,
+                              .link_bytes_per_second = one.is_slow ? 3e4 : 0});
     communicator.synchronize(stream);
     if (one.captured) {
         const Graph graph = Graph::capture(stream, [&](StreamRef captured) { product.launch(captured); });
@@ -221,6 +226,17 @@ TEST_CASE("a shard in registered memory, and other orders")
 {
     check<bf16>({.kind = Kind::gather, .m = 64, .n = 32, .k = 40, .chunks = 2, .registered = true});
     check<bf16>({.kind = Kind::gather, .m = 64, .n = 32, .k = 40, .chunks = 2, .registered = true}, by_kernels);
+    check<bf16>({.kind = Kind::gather, .m = 63, .n = 32, .k = 40, .chunks = 2, .registered = true});
+    if (std::getenv("FAKE_NCCL_NO_WINDOWS") == nullptr) {  // in one piece, around the own rows
+        const std::int64_t before = FakeNccl::statistics().copies;
+        check<bf16>(
+            {.kind = Kind::gather, .m = 64, .n = 32, .k = 40, .registered = true, .launches = 2, .is_slow = true});
+        CHECK(FakeNccl::statistics().copies - before == (1 + 1 + 2) * Device::count());
+    }
+    check<bf16>(
+        {.kind = Kind::gather, .m = 64, .n = 32, .k = 40, .registered = true, .captured = true, .is_slow = true});
+    check<bf16>({.kind = Kind::gather, .m = 64, .n = 32, .k = 40, .is_slow = true});
+    check<bf16>({.kind = Kind::scatter, .m = 64, .n = 32, .k = 40, .is_slow = true});
     check<bf16>({.kind = Kind::scatter, .m = 64, .n = 32, .k = 40, .chunks = 2, .b_column_major = true});
 }
 

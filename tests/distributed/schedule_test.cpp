@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <vector>
 
@@ -187,7 +188,12 @@ void require_right(ShardedShape shape, int chunks, bool overlaps)
             REQUIRE(rank.schedule().steps.size() == steps);
             REQUIRE(rank.at(static_cast<int>(index)).kind == ranks[0].at(static_cast<int>(index)).kind);
         }
-        if (ranks[0].at(static_cast<int>(index)).kind == Step::Kind::product) {
+        if (ranks[0].at(static_cast<int>(index)).kind == Step::Kind::copy) {
+            for (Rank& rank : ranks) {
+                const auto step = static_cast<int>(index);
+                rank.received(step, 0, rank.sent(step, 0, rank.at(step).rows));
+            }
+        } else if (ranks[0].at(static_cast<int>(index)).kind == Step::Kind::product) {
             for (Rank& rank : ranks) {
                 rank.multiply(static_cast<int>(index));
             }
@@ -214,11 +220,11 @@ void require_right(ShardedShape shape, int chunks, bool overlaps)
     }
 }
 
-constexpr ModelRates h200{.flops = 650e12,
+constexpr ModelRates h200{.flops = 726e12,
                           .sms = 132,
-                          .sms_of_communication = 16,
-                          .kernels = {.bytes = 210e9, .latency = 20e-6},
-                          .copies = {.bytes = 330e9, .latency = 15e-6},
+                          .sms_of_communication = 24,
+                          .kernels = {.bytes = 220e9, .latency = 10e-6},
+                          .copies = {.bytes = 380e9, .latency = 20e-6},
                           .launch = 4e-6};
 
 ShardedShape tensor_parallel(ShardedKind kind, std::int64_t m, std::int64_t n, std::int64_t k, bool copies)
@@ -242,7 +248,7 @@ TEST_CASE("every row of D is the whole sum, on any number of ranks and in any nu
         for (int ranks = 1; ranks <= 5; ++ranks) {
             for (const std::int64_t m : {0, 1, 7, 60, 1300}) {
                 for (const int chunks : {1, 2, 3, 8}) {
-                    for (int flags = 0; flags < 8; ++flags) {
+                    for (int flags = 0; flags < 16; ++flags) {
                         CAPTURE(to_string(kind));
                         CAPTURE(ranks);
                         CAPTURE(m);
@@ -256,7 +262,8 @@ TEST_CASE("every row of D is the whole sum, on any number of ranks and in any nu
                                        .moved_columns = 64,
                                        .moved_bytes = 2,
                                        .uses_copies = (flags & 1) != 0,
-                                       .may_reduce_at_once = (flags & 2) != 0},
+                                       .may_reduce_at_once = (flags & 2) != 0,
+                                       .is_in_place = (flags & 8) != 0},
                                       chunks, (flags & 4) != 0);
                     }
                 }
@@ -274,19 +281,45 @@ TEST_CASE("a chunk is a whole number of tiles where there are enough rows")
     }
 }
 
-TEST_CASE("large products are cut, and small ones are not")
+TEST_CASE("large products are cut where copy engines move the data, and small ones never")
 {
     for (const ShardedKind kind : {ShardedKind::all_gather, ShardedKind::reduce_scatter}) {
-        for (const bool copies : {false, true}) {
-            CAPTURE(copies);
+        for (const bool in_place : {false, true}) {
             CAPTURE(to_string(kind));
-            CHECK(choose_schedule(tensor_parallel(kind, 16384, 8192, 8192, copies), h200, 0).overlaps);
-            CHECK(choose_schedule(tensor_parallel(kind, 8192, 8192, 8192, copies), h200, 0).overlaps);
-            CHECK(choose_schedule(tensor_parallel(kind, 4096, 14336, 4096, copies), h200, 0).overlaps);
-            CHECK_FALSE(choose_schedule(tensor_parallel(kind, 512, 8192, 8192, copies), h200, 0).overlaps);
-            CHECK_FALSE(choose_schedule(tensor_parallel(kind, 64, 8192, 8192, copies), h200, 0).overlaps);
+            const auto chosen = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+                ShardedShape shape = tensor_parallel(kind, m, n, k, true);
+                shape.is_in_place = in_place && kind == ShardedKind::all_gather;
+                return choose_schedule(shape, h200, 0);
+            };
+            for (const auto& [m, n, k] : {std::array{16384, 8192, 8192}, std::array{8192, 8192, 8192},
+                                          std::array{4096, 14336, 4096}, std::array{8192, 4096, 4096}}) {
+                CHECK(chosen(m, n, k).overlaps);
+                CHECK((!in_place || kind != ShardedKind::all_gather || chosen(m, n, k).chunks == 1));
+            }
+            CHECK_FALSE(chosen(512, 8192, 8192).overlaps);
+            CHECK_FALSE(chosen(64, 8192, 8192).overlaps);
         }
     }
+}
+
+TEST_CASE("kernels run beside the product for an all-gather that is much shorter alone")
+{
+    const auto overlaps = [](ShardedKind kind, std::int64_t m, std::int64_t n, std::int64_t k) {
+        return choose_schedule(tensor_parallel(kind, m, n, k, false), h200, 0).overlaps;
+    };
+    CHECK(overlaps(ShardedKind::all_gather, 16384, 8192, 8192));
+    CHECK(overlaps(ShardedKind::all_gather, 8192, 8192, 8192));
+    CHECK_FALSE(overlaps(ShardedKind::all_gather, 8192, 4096, 4096));
+    CHECK_FALSE(overlaps(ShardedKind::reduce_scatter, 16384, 8192, 8192));
+    CHECK_FALSE(overlaps(ShardedKind::all_reduce, 16384, 8192, 8192));
+}
+
+TEST_CASE("two chunks of an exchange are cut where the waves of tiles end")
+{
+    const Schedule schedule =
+        Schedule::of(tensor_parallel(ShardedKind::reduce_scatter, 4096, 14336, 4096, true), 2, true);
+    CHECK(schedule.steps[0].rows == 7 * 128);  // 7 and 9 rows of 56 tiles are 3 and 4 waves; 8 and 8 are 4 and 4
+    CHECK(schedule.steps[2].rows == 9 * 128);
 }
 
 TEST_CASE("the model's times: a stream does one thing at a time, and waits for what it reads")

@@ -44,9 +44,7 @@ CommunicatorOptions options_of(const tessera_communicator_options* given)
     if (known.timeout_seconds > 0) {
         options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(known.timeout_seconds * 1000)));
     }
-    if (known.max_ctas != 0) {
-        options.max_ctas = known.max_ctas == -1 ? 0 : known.max_ctas;
-    }
+    options.max_ctas = known.max_ctas;
     options.copy_engines = known.no_copy_engines == 0;
     return options;
 }

@@ -286,7 +286,7 @@ void Communicator::synchronize(StreamRef stream, std::source_location caller) co
 
 RegisteredMemory Communicator::allocate(std::size_t bytes, std::source_location caller) const
 {
-    return {state_, state_->allocate(bytes, "Communicator::allocate", caller)};
+    return {state_, state_->allocate(bytes, true, "Communicator::allocate", caller)};
 }
 
 void Communicator::abort(const std::string& reason) const noexcept { state_->abort(reason); }

@@ -290,7 +290,7 @@ void CommunicatorState::finish_making(std::string_view operation, const std::sou
     if (parts_.options.copy_engines && nccl().has_copies && parts_.is_owned && size() > 1) {
         uses_copies_ = true;
         const std::size_t part = 256;
-        RegisteredRange* const probe = allocate(part * static_cast<std::size_t>(size()), operation, caller);
+        RegisteredRange* const probe = allocate(part * static_cast<std::size_t>(size()), true, operation, caller);
         uses_copies_ = probe->window != nullptr;
         if (uses_copies_) {  // the first time, NCCL allocates, which a capture would not allow
             void* const own = static_cast<std::byte*>(probe->data) + part * static_cast<std::size_t>(rank());
@@ -351,7 +351,7 @@ bool CommunicatorState::quiesce() noexcept
 
 void CommunicatorState::abort(const std::string& reason) noexcept { parts_.peers->tell_failure(rank(), reason); }
 
-RegisteredRange* CommunicatorState::allocate(std::size_t bytes, std::string_view operation,
+RegisteredRange* CommunicatorState::allocate(std::size_t bytes, bool registers, std::string_view operation,
                                              const std::source_location& caller)
 {
     constexpr std::size_t page = 4096;  // NCCL_WIN_REQUIRED_ALIGNMENT
@@ -359,7 +359,7 @@ RegisteredRange* CommunicatorState::allocate(std::size_t bytes, std::string_view
     begin_operation(operation, caller);
     const CurrentDevice current(device().ordinal(), operation, caller);
     RegisteredRange range{.bytes = bytes};
-    if (!uses_copies_) {
+    if (!uses_copies_ || !registers) {
         check(cudaMalloc(&range.data, rounded), "cudaMalloc", operation, caller);
         ranges_.push_back(range);
         return &ranges_.back();

@@ -81,9 +81,11 @@ public:
     /// Tells all ranks that this one failed. From any thread.
     void abort(const std::string& reason) noexcept;
 
-    RegisteredRange* allocate(std::size_t bytes, std::string_view operation, const std::source_location& caller);
+    /// `registers`: copy engines of other ranks shall reach it, if they can.
+    RegisteredRange* allocate(std::size_t bytes, bool registers, std::string_view operation,
+                              const std::source_location& caller);
     void free(RegisteredRange* range) noexcept;
-    /// Returns true if copy engines of other ranks can read this memory.
+    /// Returns true if this memory is in one range that copy engines of other ranks reach.
     bool is_registered(const void* data, std::size_t bytes) const noexcept;
 
     std::string describe() const;

@@ -12,7 +12,8 @@
 namespace tessera::distributed::detail {
 namespace {
 
-constexpr std::int64_t rows_of_unit = 128;  // chunks are whole tiles of the products
+constexpr std::int64_t rows_of_unit = 128;   // chunks are whole tiles of the products
+constexpr std::int64_t tiles_of_wave = 132;  // SMs of an H100 or H200; the same number on all ranks
 constexpr std::array chunk_counts{1, 2, 3, 4, 6, 8, 12, 16};
 // For which two streams are worth it. What events and further kernels cost varies by more than what small products could gain.
 constexpr double least_share_gained = 0.03;
@@ -72,6 +73,7 @@ public:
             case ShardedKind::local: build_in_turn(); return;
             case ShardedKind::all_gather:
                 schedule_.uses_copies = shape_.uses_copies && has_equal_parts(shape_);
+                schedule_.is_in_place = schedule_.uses_copies && shape_.is_in_place && schedule_.chunks == 1;
                 schedule_.uses_copies ? build_gathered_chunks() : build_received_pieces();
                 return;
             case ShardedKind::reduce_scatter:
@@ -167,21 +169,39 @@ private:
         products.clear();
     }
 
-    /// All-gather by copy engines: chunks of all ranks, of which each lies where a gather puts it.
+    /// All-gather by copy engines, in place: a copy on the same device would be a kernel, which waits for SMs while the product has
+    /// them all. So the own rows are copied before the product, unless they are where they are gathered.
     void build_gathered_chunks()
     {
         schedule_.rows_between = shape_.m;
         const Share own = rows_of(shape_, shape_.rank);
+        std::vector<int> copies(static_cast<std::size_t>(schedule_.chunks), -1);
+        for (int chunk = 0; chunk < schedule_.chunks && !schedule_.is_in_place; ++chunk) {
+            const Share part = chunk_of(own.size, schedule_.chunks, chunk);
+            copies[static_cast<std::size_t>(chunk)] =
+                add({.kind = Step::Kind::copy,
+                     .block = shape_.rank,
+                     .rows = part.size,
+                     .a_row = part.begin,
+                     .d = Place::between,
+                     .d_row = part.begin * shape_.ranks + shape_.rank * part.size});
+        }
         std::vector<Step> products;
         for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
             const Share part = chunk_of(own.size, schedule_.chunks, chunk);
             const std::int64_t first = part.begin * shape_.ranks;
-            const int arrival = add({.kind = Step::Kind::all_gather,
-                                     .beside = true,
-                                     .rows = part.size,
-                                     .a_row = part.begin,
-                                     .d = Place::between,
-                                     .d_row = first});
+            Step gather{.kind = Step::Kind::all_gather,
+                        .waits_for = copies[static_cast<std::size_t>(chunk)],
+                        .beside = true,
+                        .rows = part.size,
+                        .a_row = part.begin,
+                        .d = Place::between,
+                        .d_row = first};
+            if (!schedule_.is_in_place) {
+                gather.a = Place::between;
+                gather.a_row = first + shape_.rank * part.size;
+            }
+            const int arrival = add(gather);
             if (chunk == 0) {
                 add({.block = shape_.rank, .rows = own.size, .d_row = own.begin});
             }
@@ -251,7 +271,7 @@ private:
         const Share theirs = rows_of(shape_, other);
         std::vector<int> arrivals;
         for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
-            const Share part = chunk_of(own.size, schedule_.chunks, chunk);
+            const Share part = exchanged_part(own.size, chunk);
             const std::int64_t first = 2 * part.begin;
             const int product = add({.block = other,
                                      .rows = part.size,
@@ -270,7 +290,7 @@ private:
                                     .d_row = first}));
         }
         for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
-            const Share part = chunk_of(own.size, schedule_.chunks, chunk);
+            const Share part = exchanged_part(own.size, chunk);
             add({.waits_for = arrivals[static_cast<std::size_t>(chunk)],
                  .block = shape_.rank,
                  .rows = part.size,
@@ -279,6 +299,27 @@ private:
                  .c = Place::between,
                  .c_row = 2 * part.begin + other * part.size});
         }
+    }
+
+    /// A chunk of an exchange. Of two, the first is as long as makes both together the fewest waves of tiles.
+    Share exchanged_part(std::int64_t rows, int chunk) const
+    {
+        const std::int64_t units = rows / rows_of_unit;
+        if (schedule_.chunks != 2 || rows % rows_of_unit != 0 || units < 4) {
+            return chunk_of(rows, schedule_.chunks, chunk);
+        }
+        const std::int64_t across = (shape_.n + 255) / 256;
+        const auto waves = [&](std::int64_t first) {
+            const auto of = [&](std::int64_t part) { return (part * across + tiles_of_wave - 1) / tiles_of_wave; };
+            return of(first) + of(units - first);
+        };
+        std::int64_t best = units - units / 2;
+        for (std::int64_t away = 0; away <= units / 8; ++away) {
+            for (const std::int64_t first : {units / 2 - away, units / 2 + away}) {
+                best = waves(first) < waves(best) ? first : best;
+            }
+        }
+        return chunk == 0 ? Share{0, best * rows_of_unit} : Share{best * rows_of_unit, rows - best * rows_of_unit};
     }
 
     void build_reduced_chunks()
@@ -326,6 +367,7 @@ double communication_seconds(const Schedule& schedule, const Step& step, const M
     double rows = 0;
     switch (step.kind) {
         case Step::Kind::product: break;
+        case Step::Kind::copy: return row_bytes * static_cast<double>(step.rows) / rates.memory_bytes;
         case Step::Kind::send_receive: rows = static_cast<double>(std::max(step.rows, step.rows_received)); break;
         case Step::Kind::all_gather:
         case Step::Kind::reduce_scatter: rows = others * static_cast<double>(step.rows); break;
@@ -333,6 +375,23 @@ double communication_seconds(const Schedule& schedule, const Step& step, const M
     }
     const LinkRates& link = schedule.uses_copies ? rates.copies : rates.kernels;
     return link.latency + rows * row_bytes / link.bytes;
+}
+
+/// Kernels of NCCL's slow the product down by more than their SMs. Measured on two H200, they pay beside the product only for an
+/// all-gather that takes less than half of its time, in two chunks.
+bool may_pay(const Schedule& schedule, const ModelRates& rates)
+{
+    const ShardedShape& shape = schedule.shape;
+    if (schedule.uses_copies) {
+        return !shape.is_in_place || schedule.chunks == 1;  // more chunks do not lie side by side
+    }
+    if (shape.kind != ShardedKind::all_gather || schedule.chunks != 2) {
+        return false;
+    }
+    const Step all_rows{.rows = shape.m};
+    const Step gathered{.kind = Step::Kind::all_gather, .rows = shape.m / shape.ranks};
+    const Schedule in_turn = Schedule::of(shape, 1, false);
+    return product_seconds(in_turn, all_rows, rates) > 2 * communication_seconds(in_turn, gathered, rates);
 }
 
 }  // namespace
@@ -397,6 +456,9 @@ Schedule choose_schedule(const ShardedShape& shape, const ModelRates& rates, int
     double least = seconds_of(best, rates) * (1 - least_share_gained) - least_seconds_gained;
     for (const int count : chunk_counts) {
         Schedule candidate = Schedule::of(shape, count, true);
+        if (!may_pay(candidate, rates)) {
+            continue;
+        }
         if (const double seconds = seconds_of(candidate, rates); candidate.overlaps && seconds < least) {
             least = seconds;
             best = std::move(candidate);
@@ -417,6 +479,7 @@ std::string describe(const Schedule& schedule, const ModelRates& rates)
                 what = fmt::format("multiply {} rows of block {}{}", step.rows, step.block,
                                    step.c == Place::none ? "" : ", and add the sum that came");
                 break;
+            case Step::Kind::copy: what = fmt::format("copy {} own rows to where they are gathered", step.rows); break;
             case Step::Kind::send_receive:
                 what = fmt::format("send {} rows to rank {}, receive {} from rank {}", step.rows, step.to,
                                    step.rows_received, step.from);

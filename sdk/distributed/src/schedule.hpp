@@ -24,6 +24,7 @@ struct ShardedShape {
     std::size_t moved_bytes = 0;     ///< of an element that travels
     bool uses_copies = false;        ///< copy engines move data, if all parts are equal
     bool may_reduce_at_once = true;  ///< NCCL's reduce-scatter can store D
+    bool is_in_place = false;        ///< all of A is gathered around this rank's rows
 };
 
 /// Where an operand of a step is.
@@ -36,6 +37,7 @@ enum class Place : std::uint8_t {
 struct Step {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order in which it is read
     enum class Kind : std::uint8_t {
         product,         ///< rows of A times B
+        copy,            ///< of this rank's rows of A to where they are gathered
         send_receive,    ///< to one rank and from one rank
         all_gather,      ///< the same number of rows of each rank
         reduce_scatter,  ///< of all of D
@@ -68,6 +70,7 @@ struct Schedule {
     int chunks = 1;
     bool overlaps = false;          ///< two streams
     bool uses_copies = false;       ///< of the communication beside products
+    bool is_in_place = false;       ///< A is gathered around the own rows
     std::int64_t rows_between = 0;  ///< rows of the plan's memory
     std::vector<Step> steps;
 
@@ -88,7 +91,8 @@ struct ModelRates {
     int sms_of_communication = 0;  ///< while kernels of NCCL's run
     LinkRates kernels{};
     LinkRates copies{};
-    double launch = 0;  ///< seconds between products
+    double launch = 0;           ///< seconds between products
+    double memory_bytes = 2e12;  ///< per second, of a copy on one device
 };
 
 struct StepTimes {

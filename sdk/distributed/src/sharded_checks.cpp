@@ -16,7 +16,7 @@ using tessera::detail::raise;
 constexpr std::string_view form_names[] = {
     "M",        "N",          "K",           "the product",      "A's type",         "B's type",
     "D's type", "the chunks", "the overlap", "the copy engines", "the storage of D", "the activation",
-    "the bias", "the gating", "refusal"};
+    "the bias", "the gating", "A in place",  "refusal"};
 
 bool is_packed(const MatrixOperand& matrix)
 {
@@ -81,6 +81,14 @@ void require_epilogue(ShardedKind kind, const Epilogue& epilogue, std::string_vi
 
 }  // namespace
 
+bool is_gathered_in_place(const CommunicatorState& state, const ShardedMatrix& a)
+{
+    const std::int64_t row_bytes = a.columns * static_cast<std::int64_t>(size_of(a.local.type));
+    const std::int64_t before = a.rows_of(state.rank()).begin * row_bytes;
+    return a.rows * row_bytes > 0 && state.is_registered(static_cast<const std::byte*>(a.local.data) - before,
+                                                         static_cast<std::size_t>(a.rows * row_bytes));
+}
+
 ShardedShape shape_of(const CommunicatorState& state, const ShardedMatrix& a, const ShardedMatrix& b,
                       const ShardedMatrix& d, const Epilogue& epilogue, std::string_view operation,
                       const std::source_location& caller)
@@ -140,7 +148,8 @@ ShardedShape shape_of(const CommunicatorState& state, const ShardedMatrix& a, co
             .moved_columns = is_summed ? d.columns : a.columns,
             .moved_bytes = size_of(is_summed ? d_type : a.local.type),
             .uses_copies = state.uses_copies(),
-            .may_reduce_at_once = has_nothing_after && is_packed(d.local)};
+            .may_reduce_at_once = has_nothing_after && is_packed(d.local),
+            .is_in_place = kind == ShardedKind::all_gather && is_gathered_in_place(state, a)};
 }
 
 Agreement agreement_of(const Schedule& schedule, const ShardedMatrix& a, const ShardedMatrix& b, const ShardedMatrix& d,
@@ -164,6 +173,7 @@ Agreement agreement_of(const Schedule& schedule, const ShardedMatrix& a, const S
     set(Agreement::activation, epilogue.activation);
     set(Agreement::bias, epilogue.bias.axis);
     set(Agreement::gating, epilogue.gating);
+    set(Agreement::in_place, schedule.is_in_place);
     return own;
 }
 

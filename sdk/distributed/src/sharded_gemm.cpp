@@ -35,6 +35,7 @@ struct ShardedPlan {
     ModelRates rates;
     Schedule schedule;
     RegisteredRange* between = nullptr;
+    std::int64_t rows_before = 0;  // of A in place: from the first that is gathered to the own ones
     std::vector<PlannedProduct> products;
     std::vector<std::size_t> product_of_step;  // for steps that are products
     std::vector<Event> events;                 // of steps that others wait for, then of the begin and the end
@@ -67,10 +68,10 @@ using detail::Step;
 using tessera::detail::raise;
 
 // What the model counts with where nothing is given. docs/tensor-parallel.md says what was measured.
-constexpr double hopper_16_bit_flops_of_sm = 4.9e12;
+constexpr double hopper_16_bit_flops_of_sm = 5.5e12;
 constexpr double launch_seconds = 4e-6;
-constexpr detail::LinkRates copies_of_nvlink{.bytes = 330e9, .latency = 15e-6};
-constexpr detail::LinkRates kernels_of_nvlink{.bytes = 210e9, .latency = 20e-6};
+constexpr detail::LinkRates copies_of_nvlink{.bytes = 380e9, .latency = 20e-6};
+constexpr detail::LinkRates kernels_of_nvlink{.bytes = 220e9, .latency = 10e-6};
 constexpr int ctas_by_nccl = 24;  // if NCCL chooses
 
 /// Operations per second of one SM. Of devices other than Hopper's from their data sheets, at 80 %.
@@ -119,12 +120,15 @@ MatrixOperand rows_of(MatrixOperand matrix, std::int64_t first, std::int64_t row
     return matrix;
 }
 
-/// Returns the plan's memory as a matrix: of A's rows, or of partial sums.
-MatrixOperand between_of(const ShardedPlan& plan)
+/// Returns where rows are gathered, or partial sums are: in the plan's memory, or around the own rows of A.
+MatrixOperand between_of(const ShardedPlan& plan, const Operands& operands)
 {
     const bool sums = is_summed(plan.schedule.shape.kind);
     MatrixOperand matrix;
     matrix.data = plan.between == nullptr ? nullptr : plan.between->data;
+    if (plan.schedule.is_in_place) {
+        matrix.data = rows_of(operands.a.local, -plan.rows_before, 0).data;
+    }
     matrix.type = sums ? plan.given.d.local.type : plan.given.a.local.type;
     matrix.rows = plan.schedule.rows_between;
     matrix.columns = plan.schedule.shape.moved_columns;
@@ -145,7 +149,7 @@ struct Product {
 
 Product product_of(const ShardedPlan& plan, const Operands& operands, const Step& step)
 {
-    const MatrixOperand between = between_of(plan);
+    const MatrixOperand between = between_of(plan, operands);
     const auto rows_in = [&](Place place, const MatrixOperand& given, std::int64_t first) {
         return rows_of(place == Place::between ? between : given, first, step.rows);
     };
@@ -247,7 +251,7 @@ public:
         : plan_(plan),
           state_(*plan.state),
           operands_(operands),
-          between_(between_of(plan)),
+          between_(between_of(plan, operands)),
           operation_(operation),
           caller_(caller)
     {}
@@ -263,9 +267,12 @@ public:
         switch (step.kind) {
             case Step::Kind::product: return;
             case Step::Kind::send_receive: send_receive(step, from, to, stream); return;
+            case Step::Kind::copy:
+                tessera::detail::check(cudaMemcpyAsync(to, from, count, cudaMemcpyDeviceToDevice, stream.get()),
+                                       "cudaMemcpyAsync", operation_, caller_);
+                return;
             case Step::Kind::all_gather:
-                require(nccl.all_gather(prepared(step, from, to, count, stream), to, count, NcclType::uint8,
-                                        state_.comm(), stream.get()),
+                require(nccl.all_gather(from, to, count, NcclType::uint8, state_.comm(), stream.get()),
                         "ncclAllGather");
                 return;
             case Step::Kind::reduce_scatter:
@@ -296,19 +303,6 @@ private:
     const void* address(Place place, const MatrixOperand& given, std::int64_t row) const
     {
         return rows_of(place == Place::between ? between_ : given, row, 0).data;
-    }
-
-    /// Returns where a gather reads the own rows. Copy engines of others read only memory that is registered.
-    const void* prepared(const Step& step, const void* from, void* to, std::size_t count, StreamRef stream) const
-    {
-        if (!step.beside || !plan_.schedule.uses_copies || step.a == Place::between ||
-            state_.is_registered(from, count)) {
-            return from;
-        }
-        void* const own = static_cast<std::byte*>(to) + count * static_cast<std::size_t>(state_.rank());
-        tessera::detail::check(cudaMemcpyAsync(own, from, count, cudaMemcpyDeviceToDevice, stream.get()),
-                               "cudaMemcpyAsync", operation_, caller_);
-        return own;
     }
 
     void send_receive(const Step& step, const void* from, void* to, StreamRef stream) const
@@ -349,7 +343,7 @@ void connect(const ShardedPlan& plan, const std::source_location& caller)
     const Mover mover(plan, plan.given, operation, caller);
     state.begin_operation(operation, caller);
     for (const Step& step : plan.schedule.steps) {
-        if (step.kind != Step::Kind::product && step.d == Place::between) {
+        if (step.kind != Step::Kind::product && step.kind != Step::Kind::copy && step.d == Place::between) {
             mover.enqueue(step, state.stream());
         }
     }
@@ -422,6 +416,7 @@ ShardedGemm ShardedGemm::prepare(const Communicator& communicator, const Sharded
         }
         const detail::ShardedShape shape = detail::shape_of(state, a, b, d, epilogue, operation, caller);
         plan->rates = rates_of(state, options, a.local.type);
+        plan->rows_before = a.rows_of(state.rank()).begin;
         // All ranks decide as rank 0 would, whose parts are the largest.
         detail::ShardedShape of_rank_0 = shape;
         of_rank_0.rank = 0;
@@ -439,8 +434,9 @@ ShardedGemm ShardedGemm::prepare(const Communicator& communicator, const Sharded
     detail::require_agreement(state, agreement, operation, caller);
     const std::int64_t row_bytes =
         plan->schedule.shape.moved_columns * static_cast<std::int64_t>(plan->schedule.shape.moved_bytes);
-    if (const std::int64_t bytes = plan->schedule.rows_between * row_bytes; bytes > 0) {
-        plan->between = state.allocate(static_cast<std::size_t>(bytes), operation, caller);
+    if (const std::int64_t bytes = plan->schedule.rows_between * row_bytes; bytes > 0 && !plan->schedule.is_in_place) {
+        // What kernels move is better not registered: NCCL would take copy engines for the smallest message.
+        plan->between = state.allocate(static_cast<std::size_t>(bytes), plan->schedule.uses_copies, operation, caller);
     }
     plan_products(*plan, caller);
     make_events(*plan, caller);
@@ -460,6 +456,11 @@ void ShardedGemm::launch(StreamRef stream, const ShardedMatrix& a, const Sharded
     detail::require_same_form('A', plan_->given.a, a, operation, caller);
     detail::require_same_form('B', plan_->given.b, b, operation, caller);
     detail::require_same_form('D', plan_->given.d, d, operation, caller);
+    if (plan_->schedule.is_in_place && !detail::is_gathered_in_place(*plan_->state, a)) {
+        raise(ErrorCode::shape_mismatch, operation, caller,
+              "A is not in registered memory with room for all of its rows, but the plan was prepared for one that is",
+              "prepare another plan on all ranks");
+    }
     distributed::launch(*plan_, stream, {a, b, d, epilogue}, caller);
 }
 

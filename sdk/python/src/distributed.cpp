@@ -134,7 +134,7 @@ private:
         tessera_communicator_options options{};
         options.size = sizeof(options);
         options.timeout_seconds = timeout;
-        options.max_ctas = max_ctas == 0 ? -1 : max_ctas;
+        options.max_ctas = max_ctas;
         options.no_copy_engines = copy_engines ? 0 : 1;
         return options;
     }

@@ -45,7 +45,7 @@ class Communicator:
         self._core = core
 
     @classmethod
-    def from_environment(cls, *, timeout=60.0, max_ctas=16, copy_engines=True):
+    def from_environment(cls, *, timeout=60.0, max_ctas=0, copy_engines=True):
         """Joins the group that torchrun's, mpirun's or Slurm's variables describe. All ranks call it.
 
         timeout is in seconds, for this and for every later wait. max_ctas bounds a kernel of NCCL's (0: NCCL chooses). copy_engines
@@ -54,7 +54,7 @@ class Communicator:
         return cls(_core._Communicator.from_environment(timeout, max_ctas, copy_engines))
 
     @classmethod
-    def of_devices(cls, devices, *, timeout=60.0, max_ctas=16, copy_engines=True):
+    def of_devices(cls, devices, *, timeout=60.0, max_ctas=0, copy_engines=True):
         """Returns a communicator for each device of this process: rank i has devices[i]. Use each in a thread of its own."""
         return [cls(core) for core in _core._Communicator.of_devices(list(devices), timeout, max_ctas, copy_engines)]
 

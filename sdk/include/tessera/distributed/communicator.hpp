@@ -33,7 +33,7 @@ struct CommunicatorOptions {
     /// How long a rank waits for the others, in `from_*`, in `Communicator::synchronize` and wherever NCCL needs all of them.
     std::chrono::milliseconds timeout{60'000};
     /// Most CTAs of a kernel of NCCL's, each of which occupies an SM that the product cannot use meanwhile; 0 leaves it to NCCL.
-    int max_ctas = 16;
+    int max_ctas = 0;
     /// Lets copy engines move the data where NCCL can (2.28 and later, GPUs of one host that reach each other's memory): they
     /// occupy no SM. Otherwise kernels of NCCL's move it.
     bool copy_engines = true;
@@ -127,7 +127,8 @@ private:
 ///
 /// @par Lifetime
 /// Plans and memory made from a communicator keep what they need of it alive. The last to be destroyed ends it: regularly if all
-/// went well, otherwise by aborting it. A communicator that is destroyed while an exception passes tells the other ranks.
+/// went well, otherwise by aborting it. Graphs with products of it must be destroyed before: NCCL waits for them. A communicator
+/// that is destroyed while an exception passes tells the other ranks.
 ///
 /// @par Thread safety
 /// One thread at a time uses a communicator, its memory and its plans. `abort` may be called from any thread.
