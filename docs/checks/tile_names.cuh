@@ -20,6 +20,5 @@ struct TileGemm {
 #define TESSERA_TILE_TEMPLATE template <int BM, int BN, class T, class Anything>
 #define TESSERA_TILE_NAMES                                                                                      \
     Anything a, Anything b, Anything d, Anything q, Anything k, Anything v, Anything w, Anything x, Anything y, \
-        Anything z, Anything at, Anything cta, Anything sum, Anything bias, Anything residual, Anything gelu,   \
-        Anything scale, Anything weight, Anything y_before, Anything experts, Anything stream, Anything token,  \
-        Anything total
+        Anything z, Anything at, Anything cta, Anything sum, Anything bias, Anything residual, Anything scale,  \
+        Anything weight, Anything y_before, Anything experts, Anything stream, Anything token, Anything total

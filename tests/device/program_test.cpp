@@ -479,6 +479,15 @@ TEST_CASE("Gemm::launch with an epilogue in a text")
         }
     }
     CHECK(wrong == 0);
+    // An activation of the library, in a text, has the bits of the library's own.
+    Matrix<float> ours(stream, m, n), theirs(stream, m, n);
+    Gemm::launch(stream, a.view(), b.view(), ours.view(),
+                 tile::epilogue("tile::gelu_tanh(value + x0)", tile::per_column(bias.device.span())));
+    Gemm::launch(stream, a.view(), b.view(), theirs.view(),
+                 {.bias = Bias::per_column(bias.device.span()), .activation = Activation::gelu_tanh});
+    ours.read();
+    theirs.read();
+    CHECK(ours.host == theirs.host);
     CHECK(has(error_of([&] { Gemm::launch(stream, a.view(), b.view(), d.view(), tile::epilogue("value +")); }),
               "the epilogue(2): error: expected an expression"));
     CHECK(has(error_of([&] {

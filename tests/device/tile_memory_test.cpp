@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -219,6 +221,40 @@ TEST_CASE("places add to an output that they share")
                   return sum;
               },
               4) == 0);
+}
+
+TEST_CASE("activations of tiles have the bits of Gemm::launch's")
+{
+    const Stream stream;
+    constexpr std::int64_t m = 64, n = 64;
+    Matrix<f16> a(stream, m, n, false, 0), one(stream, n, n, false, 0);
+    Matrix<float> x(stream, m, n, false, 0), y(stream, m, n, false, 0), d(stream, m, n, false, 0);
+    auto engine = random_engine(13);
+    for (std::size_t i = 0; i < a.host.size(); ++i) {
+        // Of every size that an activation may meet, and of both signs.
+        const double size = std::exp2(static_cast<double>(engine() % 20) - 14.0);
+        const double value = (static_cast<double>(engine() % 2048) / 1024 - 1) * size;
+        a.host[i] = f16(static_cast<float>(value));
+        x.host[i] = static_cast<float>(a.host[i]) + 0.0F;
+        one.host[i] = f16(i % (n + 1) == 0 ? 1.0F : 0.0F);
+    }
+    a.device.copy_from(gsl::span<const f16>(a.host));
+    one.device.copy_from(gsl::span<const f16>(one.host));
+    x.device.copy_from(gsl::span<const float>(x.host));
+    for (const Activation kind : all_activations) {
+        Gemm::launch(stream, a.view(), one.view(), d.view(), Epilogue{.activation = kind});
+        tile_activation(stream, kind, x.view(), y.view());
+        const std::vector<float> expected = d.device.to_vector();
+        const std::vector<float> found = y.device.to_vector();
+        CAPTURE(std::string(to_string(kind)));
+        CHECK(std::memcmp(expected.data(), found.data(), expected.size() * sizeof(float)) == 0);
+    }
+    // The same in the form of an epilogue of one's own, with a bias.
+    Matrix<float> bias(stream, 1, n, true, 0);
+    Gemm::launch(stream, a.view(), one.view(), d.view(),
+                 Epilogue{.bias = Bias::per_column(bias.device.span()), .activation = Activation::gelu});
+    activated_product(stream, a.view(), one.view(), bias.device.span(), y.view());
+    CHECK(d.device.to_vector() == y.device.to_vector());
 }
 
 int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }

@@ -50,10 +50,17 @@ void own_epilogue(StreamRef stream, const BatchView<const f16>& a, const BatchVi
                   const DeviceSpan<const float>& of_columns, const DeviceSpan<const f16>& of_rows,
                   const BatchView<const f16>& of_elements, const BatchView<float>& d);
 
+/// y = the activation of x, by a tile program.
+void tile_activation(StreamRef stream, Activation kind, const MatrixView<const float>& x, const MatrixView<float>& y);
+
+/// d = gelu(a * b + bias), by `Gemm::launch` with the activation as an epilogue of its own.
+void activated_product(StreamRef stream, const MatrixView<const f16>& a, const MatrixView<const f16>& b,
+                       const DeviceSpan<const float>& bias, const MatrixView<float>& d);
+
 /// What a program does with the sums of d = a * b.
 enum class SumsProgram {
     product,                 // d = a * b
-    without_pairs,           // the same, and its hints want no pairs of CTAs
+    without_pairs,           // the same, and its hints want no pairs of CTAs, but clusters of 4
     with_rows,               // each element and the number of its row
     held,                    // a is one tile wide, and held
     from_c,                  // the sums begin with c

@@ -12,7 +12,8 @@ struct OfSums {
     tile::Input<f16, k_of_tile, N> b;
     tile::Input<float, M, N> c;
     tile::Output<float, M, N> d;
-    static constexpr tile::Hints hints{.pairs = What != SumsProgram::without_pairs};
+    static constexpr tile::Hints hints{.cluster = What == SumsProgram::without_pairs ? 4 : 0,
+                                       .pairs = What != SumsProgram::without_pairs};
 
     TESSERA_TILE void operator()(auto cta) const
     {

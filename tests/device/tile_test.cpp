@@ -201,12 +201,6 @@ void check_sums()
         SumsProgram::from_c,  SumsProgram::read_between_steps, SumsProgram::replaced_between_steps,
         SumsProgram::copied,  SumsProgram::not_read,           SumsProgram::held};
     for (const SumsProgram program : programs) {
-        if (program == SumsProgram::held && N == 64) {
-            continue;  // a tile of a as wide as the place is held at the place's columns
-        }
-        if (program == SumsProgram::not_read && capability() == 90) {
-            continue;  // wgmma would still write registers that have other values by then
-        }
         for (const std::int64_t rows : {M + 8, 2 * M + 1, 3 * M}) {  // pairs of places: whole, and one that is outside
             const std::int64_t k = program == SumsProgram::held ? 56 : 136;
             CAPTURE(static_cast<int>(program));
@@ -219,6 +213,8 @@ void check_sums()
                 program == SumsProgram::without_pairs || program == SumsProgram::with_rows || N < 128;
             CHECK(result.report.pairs == (has_tensor_memory() && !one_by_one));
             CHECK(result.report.reason.empty() == (!has_tensor_memory() || !one_by_one));
+            CHECK(result.report.cluster == (result.report.pairs ? 2 : 1));
+            CHECK(result.report.cluster_reason.empty() == (program != SumsProgram::without_pairs));
         }
     }
 }

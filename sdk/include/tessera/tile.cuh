@@ -6,6 +6,7 @@
 
 #include "tessera/detail/language.hpp"
 
+#include "tessera/tile/activations.cuh"
 #include "tessera/tile/atomic.cuh"
 #include "tessera/tile/cta.cuh"
 #include "tessera/tile/exchange.cuh"

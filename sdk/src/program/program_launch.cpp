@@ -300,9 +300,11 @@ LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgume
                                         .wgmma = candidate(loaded.wgmma, members.threads_wgmma),
                                         .tcgen05 = candidate(loaded.tcgen05, members.threads_tcgen05),
                                         .pairs = candidate(loaded.pairs, members.threads_tcgen05)};
-    const detail::Choice choice =
-        detail::choose(packed.plan(), packed.tcgen05_plan(), on.stream, candidates,
-                       {.stages = static_cast<int>(members.stages), .pairs = members.pairs}, on.caller);
+    const detail::Choice choice = detail::choose(packed.plan(), packed.tcgen05_plan(), on.stream, candidates,
+                                                 {.stages = static_cast<int>(members.stages),
+                                                  .cluster = static_cast<int>(members.cluster),
+                                                  .pairs = members.pairs},
+                                                 on.caller);
     const LaunchReport& report = choice.report;
     if (report.ctas == 0) {
         return report;

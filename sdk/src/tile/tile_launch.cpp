@@ -202,13 +202,27 @@ std::string_view why_not_tcgen05(const PlanWithTensorMemory& plan, const Candida
 /// Returns why a program runs on tcgen05 without pairs of CTAs; nothing if in pairs.
 std::string_view why_not_pairs(const Tcgen05Plan& plan, const Hints& hints)
 {
-    if (!hints.pairs) {
+    if (!hints.pairs || hints.cluster == 1) {
         return "the program's hints want no pairs of CTAs";
     }
     if (plan.pair_refusal != PairRefusal::none) {
         return text_of(plan.pair_refusal);
     }
     return plan.tile_rows == 1 ? "the output has one row of tiles: there are no pairs" : std::string_view();
+}
+
+/// Returns why a launch has not the clusters that hints want; nothing if it has.
+std::string_view why_not_in_clusters(const LaunchReport& report, const Hints& hints)
+{
+    if (hints.cluster == 0 || hints.cluster == report.cluster) {
+        return {};
+    }
+    if (report.instructions == Instructions::tcgen05) {
+        return report.pairs ? "on tcgen05, clusters are pairs of CTAs: larger ones are not used" : report.reason;
+    }
+    return report.instructions == Instructions::wgmma
+               ? "clusters are not used on Hopper: its CTAs find what they share in L2"
+               : "mma.sync loads by threads: its CTAs share nothing that a cluster could load";
 }
 
 std::int64_t pair_rows(const Tcgen05Plan& plan) { return (plan.tile_rows + 1) / 2; }
@@ -284,6 +298,8 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
         report.ctas = ctas;
         report.stages = memory.stages;
         report.shared_memory_bytes = memory.bytes;
+        report.cluster = report.pairs ? 2 : 1;
+        report.cluster_reason = why_not_in_clusters(report, hints);
         choice.memory = memory;
         return choice;
     };

@@ -216,8 +216,9 @@ template <class D, int R, int C, class Layout, class Function, class Place, clas
 __device__ __forceinline__ void finish_beside(Function& function, const Tile<float, R, C, Layout>& sums,
                                               Tile<D, R, C, Layout>& result, const Place& at, const Extras&... extras)
 {
-    const auto first_row = static_cast<int>(at.first_row());
-    const auto first_column = static_cast<int>(at.first_column());
+    // No control flow depends on the row here, so that pairs of CTAs need not be refused.
+    const auto first_row = static_cast<int>(at.where().first_row);
+    const auto first_column = static_cast<int>(at.where().first_column);
     const auto finish_value = [&](int i, const auto&... values) {
         const float value =
             function(Access::values(sums)[i], first_row + Layout::row(i), first_column + Layout::column(i), values...);

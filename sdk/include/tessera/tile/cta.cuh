@@ -66,6 +66,8 @@ struct Machine {
         "tessera: a program's CTA computes with 32 to 992 threads: its hints give 32 * warps_m * warps_n, and on "
         "Hopper and Blackwell 128 * warpgroups");
     static_assert(warps_m < 4 || warps_m % 4 == 0, "tessera: hints have 1, 2, 3 or a multiple of 4 warps_m");
+    static_assert(Wishes.cluster == 0 || (is_power_of_two(Wishes.cluster) && Wishes.cluster <= 8),
+                  "tessera: hints have clusters of 1, 2, 4 or 8 CTAs, or 0 for the library's choice");
     static_assert(Wishes.stages == 0 || (Wishes.stages >= 2 && Wishes.stages <= most_stages),
                   "tessera: hints have 2 to 8 stages, or 0 for as many as fit into shared memory");
 };

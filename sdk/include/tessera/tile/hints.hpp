@@ -19,6 +19,9 @@ struct Hints {
     /// The program's matrices are whole tiles, and there are as many of an input as of the output: nothing in the kernel is compared
     /// with the end of a matrix. The launch checks the matrices, and throws for others.
     bool whole_tiles = false;
+    /// CTAs of a cluster that share what they load; 0 leaves it to the library. 1 wants no clusters, and no pairs. The report of a launch
+    /// says why a program does not run in the clusters that it wants: there are pairs on Blackwell, and no others yet.
+    int cluster = 0;
     bool pairs = true;  ///< on Blackwell, two CTAs multiply together where they can: each loads half of B for both
 };
 

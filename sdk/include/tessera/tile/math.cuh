@@ -59,8 +59,6 @@ TESSERA_DETAIL_TILE_FUNCTION(exp2, detail::power_of_two(value))
 TESSERA_DETAIL_TILE_FUNCTION(log, logf(value))
 /// The logarithm to base 2.
 TESSERA_DETAIL_TILE_FUNCTION(log2, log2f(value))
-/// The hyperbolic tangent.
-TESSERA_DETAIL_TILE_FUNCTION(tanh, tanhf(value))
 /// The error function.
 TESSERA_DETAIL_TILE_FUNCTION(erf, erff(value))
 /// The square root.
@@ -73,12 +71,6 @@ TESSERA_DETAIL_TILE_FUNCTION(abs, fabsf(value))
 TESSERA_DETAIL_TILE_FUNCTION(sin, sinf(value))
 /// The cosine.
 TESSERA_DETAIL_TILE_FUNCTION(cos, cosf(value))
-/// max(x, 0).
-TESSERA_DETAIL_TILE_FUNCTION(relu, fmaxf(value, 0.0F))
-/// 1 / (1 + e^-x).
-TESSERA_DETAIL_TILE_FUNCTION(sigmoid, detail::divided(1.0F, 1.0F + detail::power_of_e(-value)))
-/// x / (1 + e^-x).
-TESSERA_DETAIL_TILE_FUNCTION(silu, detail::divided(value, 1.0F + detail::power_of_e(-value)))
 #undef TESSERA_DETAIL_TILE_FUNCTION
 
 /// Returns the larger of the elements of two tiles.

@@ -21,16 +21,6 @@ namespace tessera::tile {
 
 namespace detail {
 
-/// Tells the compiler that registers change here: what writes them stays before this, and what reads them behind.
-template <int Count>
-__device__ __forceinline__ void pin(Values<float, Count>& registers)
-{
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-        asm volatile("" : "+f"(registers[i])::"memory");
-    }
-}
-
 template <class X>
 inline constexpr bool is_values = false;
 template <class T, int R, int C, class Layout>
@@ -86,6 +76,7 @@ struct tile_facts<Sums<Machine, R, C>> {
             auto values = sums.values();
             if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
                 finish_products(sums.ring());
+                sums.note_reading();
                 pin(Access::values(values));
             }
             return values;
@@ -369,6 +360,7 @@ TESSERA_TILE Sums<Machine, M, N> mma([[maybe_unused]] const Staged<Machine, View
         detail::multiply_tcgen05(sums, a, b);
     } else if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
         detail::multiply_wgmma(sums, a, b);
+        sums.note_product();
     } else if constexpr (Machine::computes) {
         detail::multiply_mma_sync(sums, a, b);
     }
@@ -401,6 +393,7 @@ TESSERA_TILE Sums<Machine, M, N> mma([[maybe_unused]] const Tile<T, M, K, Layout
         const auto aligned = detail::aligned<Fragments, M, K>(a);
         if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
             detail::multiply_wgmma(sums, aligned, b);
+            sums.note_product();
         } else if constexpr (Machine::computes) {
             detail::multiply_mma_sync(sums, aligned, b);
         }

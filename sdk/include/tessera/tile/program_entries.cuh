@@ -157,6 +157,7 @@ constexpr ProgramMembers members_of()
     members.threads_mma_sync = static_cast<std::uint32_t>(threads_of_kernel<Instructions::mma_sync, Program>());
     members.threads_wgmma = static_cast<std::uint32_t>(threads_of_kernel<Instructions::wgmma, Program>());
     members.threads_tcgen05 = static_cast<std::uint32_t>(threads_of_kernel<Instructions::tcgen05, Program>());
+    members.cluster = static_cast<std::uint32_t>(program_hints<Program>.cluster);
     members.pairs = program_hints<Program>.pairs;
     members.stages = static_cast<std::uint32_t>(program_hints<Program>.stages);
     return members;

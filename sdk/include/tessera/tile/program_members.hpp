@@ -56,7 +56,8 @@ struct ProgramMembers {
     std::uint32_t threads_wgmma = 0;  // of an empty kernel: there is none
     std::uint32_t threads_tcgen05 = 0;
     std::uint32_t stages = 0;  // that its hints wish
-    bool pairs = false;        // that its hints allow
+    std::uint32_t cluster = 0;
+    bool pairs = false;  // that its hints allow
     Member of[most_members];
 };
 
