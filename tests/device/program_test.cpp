@@ -235,6 +235,7 @@ double worst_attention(std::int64_t length, bool causal)
             .kernel("Attention<128, 64, 64>")
             .launch(stream, q.view(), k.view().transposed(), v.view(), z.view(), static_cast<int>(length), causal);
     CHECK(report.instructions == best());
+    CHECK(report.by_tma == (Device::current().properties().compute_capability_major >= 9));
     CHECK_FALSE(report.pairs);
     z.read();
     double worst = 0;
@@ -302,10 +303,12 @@ TEST_CASE("products, also of matrices that TMA cannot address")
         CHECK(wrong_products<f16, f16>("Product<f16, f16, 128, 128, 32>", 136, n, 200, report) == 0);
         CHECK(report.instructions == best());
         CHECK(report.pairs == has_tensor_memory);
+        CHECK(report.by_tma == Device::current().properties().has_tensor_maps);
         CHECK(report.reason == "");
     }
     CHECK(wrong_products<f16, f16>("Product<f16, f16, 128, 128, 32>", 136, 77, 200, report) == 0);
     CHECK(report.instructions == tile::Instructions::mma_sync);
+    CHECK_FALSE(report.by_tma);
     CHECK(wrong_products<f16, float>("Product<f16, float, 128, 64, 32>", 300, 96, 64, report) == 0);
     CHECK(report.instructions == best());
     CHECK_FALSE(report.pairs);
@@ -443,11 +446,11 @@ TEST_CASE("arguments that do not fit are refused in words, and nothing is launch
     });
     CHECK(has(lengths, "shape_mismatch"));
     CHECK(has(lengths, "a stream has a band of 64 elements, and one of 80"));
-    Matrix<f16> many(stream, 3 * 128, 64);
+    Matrix<f16> many(stream, std::int64_t{3} * 128, 64);
     const std::string batches = error_of([&] {
         program()
             .kernel("Product<f16, f16, 128, 128, 32>")
-            .launch(stream, BatchView<f16>(many.device.matrix(128, 64), 3, 128 * 64, 1, 0),
+            .launch(stream, BatchView<f16>(many.device.matrix(128, 64), 3, std::int64_t{128} * 64, 1, 0),
                     b.view().block(0, 0, 64, 128), bias.view(), d.view());
     });
     CHECK(has(batches, "the output is a batch of 1 matrices, an input one of 3"));

@@ -213,6 +213,7 @@ void check_sums()
                 program == SumsProgram::without_pairs || program == SumsProgram::with_rows || N < 128;
             CHECK(result.report.pairs == (has_tensor_memory() && !one_by_one));
             CHECK(result.report.reason.empty() == (!has_tensor_memory() || !one_by_one));
+            CHECK(result.report.by_tma == (capability() >= 90));
             CHECK(result.report.cluster == (result.report.pairs ? 2 : 1));
             CHECK(result.report.cluster_reason.empty() == (program != SumsProgram::without_pairs));
         }

@@ -30,6 +30,29 @@ struct Twice {
         }
     }
 };
+struct Typo {
+    tile::Output<float, 4, 32> y;
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : y.tiles(cta)) {
+            y.store(at, tile::fulll<float, 4, 32>(cta, 1));
+        }
+    }
+};
+struct Elsewhere {
+    tile::Output<float, 4, 32> y;
+    TESSERA_TILE void operator()(auto cta) const
+    {
+        for (auto at : y.tiles(cta)) {
+            y.store(at, tile::full<float, 8, 32>(cta, 1));
+        }
+    }
+};
+struct Constructed {
+    Constructed();
+    tile::Output<float, 4, 32> y;
+    TESSERA_TILE void operator()(auto) const {}
+};
 template <bool Conditional>
 struct Product {
     tile::Input<bf16, 128, 64> a;
@@ -53,29 +76,6 @@ struct Product {
             d.store(at, tile::convert<bf16>(sum));
         }
     }
-};
-struct Typo {
-    tile::Output<float, 4, 32> y;
-    TESSERA_TILE void operator()(auto cta) const
-    {
-        for (auto at : y.tiles(cta)) {
-            y.store(at, tile::fulll<float, 4, 32>(cta, 1));
-        }
-    }
-};
-struct Elsewhere {
-    tile::Output<float, 4, 32> y;
-    TESSERA_TILE void operator()(auto cta) const
-    {
-        for (auto at : y.tiles(cta)) {
-            y.store(at, tile::full<float, 8, 32>(cta, 1));
-        }
-    }
-};
-struct Constructed {
-    Constructed();
-    tile::Output<float, 4, 32> y;
-    TESSERA_TILE void operator()(auto) const {}
 };
 )";
 
@@ -240,14 +240,15 @@ TEST_CASE("what a program needs of tensor memory is read from its code, and comp
         CHECK(needs.products > 0);
         CHECK(needs.tiles == 1);
         CHECK(needs.columns == 128);
-        CHECK(needs.pair_stage_bytes == 2 * (128 * 64 + 64 * 128 / 2));
-        CHECK(notes.tcgen05->plan.stage_bytes == 2 * (128 * 64 + 64 * 128));
+        CHECK(needs.pair_stage_bytes == std::size_t{2} * (128 * 64 + 64 * 128 / 2));
+        CHECK(notes.tcgen05->plan.stage_bytes == std::size_t{2} * (128 * 64 + 64 * 128));
     }
 }
 
 TEST_CASE("a program whose sums depend on the run does not use tensor memory")
 {
-    const tile::detail::ProgramNotes notes = tile::detail::notes_of(program("none").compile("Product<true>", {10, 0}).ptx);
+    const tile::detail::ProgramNotes notes =
+        tile::detail::notes_of(program("none").compile("Product<true>", {10, 0}).ptx);
     REQUIRE(notes.tcgen05.has_value());
     CHECK(notes.tcgen05->needs.refusal == tile::detail::Tcgen05Refusal::unknown);
     CHECK(has(std::string(tile::detail::text_of(notes.tcgen05->needs.refusal)), "depends on the run"));

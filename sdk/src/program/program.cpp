@@ -237,6 +237,7 @@ std::shared_ptr<const LoadedProgram> load(const std::shared_ptr<const NotedProgr
             kernel = nullptr;
         }
     };
+    find(loaded->by_tma, "tessera_tile_by_tma");
     find(loaded->wgmma, "tessera_tile_wgmma");
     if (program->notes.tcgen05) {
         find(loaded->tcgen05, "tessera_tile_tcgen05");

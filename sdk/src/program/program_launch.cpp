@@ -17,7 +17,7 @@ namespace detail {
 namespace {
 
 using tessera::detail::raise;
-constexpr std::string_view operation = "tile::Kernel::launch";
+constexpr const char* operation = "tile::Kernel::launch";
 constexpr std::size_t most_parameter_bytes = 4096 - sizeof(SharedMemory) - sizeof(TensorMemory);
 
 std::string_view name_of(ValueKind kind)
@@ -125,7 +125,7 @@ private:
         const Member& member = notes_.members.of[index];
         const ProgramArgument& argument = arguments_[index];
         if (member.kind == MemberKind::input || member.kind == MemberKind::output) {
-            require_extents(operation.data(), member.compiled_rows, member.compiled_columns, argument.memory.rows,
+            require_extents(operation, member.compiled_rows, member.compiled_columns, argument.memory.rows,
                             argument.memory.columns, caller);
         }
         switch (member.kind) {
@@ -190,10 +190,10 @@ private:
         }
     }
 
+    alignas(128) std::byte bytes_[most_parameter_bytes] = {};
+    bool has_map_[most_members] = {};
     const ProgramNotes& notes_;
     const ProgramArgument* arguments_;
-    bool has_map_[most_members] = {};
-    alignas(128) std::byte bytes_[most_parameter_bytes] = {};
 };
 
 Plan Packed::plan(const PlanNotes& notes) const
@@ -297,6 +297,7 @@ LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgume
         return detail::Candidate{reinterpret_cast<const void*>(kernel), static_cast<int>(threads)};
     };
     const detail::Candidates candidates{.mma_sync = candidate(loaded.mma_sync, members.threads_mma_sync),
+                                        .mma_sync_by_tma = candidate(loaded.by_tma, members.threads_by_tma),
                                         .wgmma = candidate(loaded.wgmma, members.threads_wgmma),
                                         .tcgen05 = candidate(loaded.tcgen05, members.threads_tcgen05),
                                         .pairs = candidate(loaded.pairs, members.threads_tcgen05)};
@@ -313,6 +314,7 @@ LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgume
     const detail::Candidate& chosen = report.pairs                                 ? candidates.pairs
                                       : by_tcgen05                                 ? candidates.tcgen05
                                       : report.instructions == Instructions::wgmma ? candidates.wgmma
+                                      : report.by_tma                              ? candidates.mma_sync_by_tma
                                                                                    : candidates.mma_sync;
     LaunchConfig config(on.stream, {report.ctas}, {static_cast<unsigned>(chosen.threads)}, on.caller);
     config.shared_memory_bytes(report.shared_memory_bytes);

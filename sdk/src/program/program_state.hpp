@@ -33,6 +33,7 @@ struct LoadedProgram {
     int device = -1;
     cudaLibrary_t library = nullptr;
     cudaKernel_t mma_sync = nullptr;
+    cudaKernel_t by_tma = nullptr;   // null if there is none
     cudaKernel_t wgmma = nullptr;    // null if there is none
     cudaKernel_t tcgen05 = nullptr;  // null if there is none
     cudaKernel_t pairs = nullptr;    // null if there is none

@@ -17,7 +17,7 @@ constexpr std::size_t alignment = 1024;  // of the ring: what the widest swizzle
 constexpr std::size_t bytes_of_barriers = std::size_t{2} * (most_stages + most_held) * sizeof(std::uint64_t);
 /// In bytes: many small CTAs hide the latency of smaller loads better.
 constexpr std::size_t least_in_ring = std::size_t{8} * 1024;
-constexpr int copied_stages = 4;  // where threads copy: more only keep other CTAs away
+constexpr int copied_stages = 4;  // on mma.sync: more only keep other CTAs away
 
 /// Returns true if the kernel's code for the current device is not empty.
 bool has_code(const Candidate& candidate)
@@ -310,6 +310,7 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
             const Tcgen05Plan& tcgen05 = tcgen05_plan.tcgen05;
             report.reason = why_not_pairs(tcgen05, hints);
             report.pairs = report.reason.empty();
+            report.by_tma = true;
             choice.tensor_memory = tensor_memory_of(tcgen05);
             Plan divided = tcgen05_plan.plan;
             divided.stage_bytes = report.pairs ? tcgen05.pair_stage_bytes : divided.stage_bytes;
@@ -322,6 +323,7 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
     }
     const bool has_roles = device.has_tensor_maps && has_code(candidates.wgmma);
     if (has_roles && streams && plan.by_tma) {
+        report.by_tma = true;
         return chosen(Instructions::wgmma, with_streams(plan, device, wished(most_stages), bytes_of_barriers, caller),
                       std::min(tiles, sms));
     }
@@ -334,6 +336,11 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
     if (streams && device.compute_capability_major == 9) {
         report.reason =
             has_roles ? why_not_by_tma(plan) : "the program is not compiled for wgmma: its architectures lack 90a";
+    }
+    if (device.has_tensor_maps && streams && plan.by_tma && has_code(candidates.mma_sync_by_tma)) {
+        report.by_tma = true;
+        return chosen(Instructions::mma_sync,
+                      with_streams(plan, device, wished(copied_stages), bytes_of_barriers, caller), tiles);
     }
     if (!has_code(candidates.mma_sync)) {
         tessera::detail::raise(ErrorCode::unsupported_device, operation, caller,

@@ -25,6 +25,7 @@ struct Candidate {
 /// All kernels of a program.
 struct Candidates {
     Candidate mma_sync;
+    Candidate mma_sync_by_tma;
     Candidate wgmma;
     Candidate tcgen05;
     Candidate pairs;  // of CTAs, on tcgen05

@@ -39,13 +39,15 @@ enum class Role : std::uint8_t {
 /// @tparam Part        what the thread does
 /// @tparam Wishes      the program's hints
 /// @tparam Ctas        that multiply together: 2 are a pair
-template <Instructions Multiplies, Role Part, Hints Wishes, int Ctas = 1>
+/// @tparam ByTma       of a role that does all: TMA fills the stages
+template <Instructions Multiplies, Role Part, Hints Wishes, int Ctas = 1, bool ByTma = false>
 struct Machine {
     static constexpr Instructions instructions = Multiplies;
     static constexpr Role role = Part;
     static constexpr bool is_planned = Part == Role::plan;
     static constexpr bool computes = Part == Role::all || Part == Role::compute;
     static constexpr int ctas = Ctas;
+    static constexpr bool by_tma = ByTma;
     static constexpr bool whole_tiles = Wishes.whole_tiles;
     static constexpr int warps_m = Multiplies == Instructions::mma_sync ? Wishes.warps_m
                                    : Multiplies == Instructions::wgmma  ? 4 * Wishes.warpgroups

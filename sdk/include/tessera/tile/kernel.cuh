@@ -68,6 +68,22 @@ constexpr int threads_of_kernel()
     return target_has<With>() ? threads : threads_of_empty_kernel;
 }
 
+/// True if stages of a program on mma.sync are filled by TMA: where there is nothing better.
+TESSERA_DETAIL_HOST_DEVICE constexpr bool target_fills_by_tma()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 1200
+    return false;
+#else
+    return true;
+#endif
+}
+template <class Program>
+constexpr int threads_of_kernel_by_tma()
+{
+    constexpr int threads = Machine<Instructions::mma_sync, Role::all, program_hints<Program>>::all_threads;
+    return target_fills_by_tma() ? threads : threads_of_empty_kernel;
+}
+
 /// Waits until the grid before this one has ended, and its writes are visible. CUDA's own function is missing at run time.
 /// Source: PTX ISA, "griddepcontrol".
 __device__ __forceinline__ void wait_for_previous_grid() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
@@ -137,6 +153,32 @@ __device__ __forceinline__ void run_program(const Program& program, const Shared
         }
 #endif
     }
+}
+
+/// Runs a program on mma.sync whose stages TMA fills.
+template <class Program>
+__device__ __forceinline__ void run_program_by_tma(const Program& program, const SharedMemory& memory)
+{
+    const auto shared = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile_shared_memory));
+    RingState ring;
+    ring.shared = shared + memory.ring;
+    ring.held = shared + memory.held;
+    ring.stage_bytes = memory.stage_bytes;
+    ring.stages = memory.stages;
+    ring.barriers =
+        reinterpret_cast<TileBarriers*>(tile_shared_memory + memory.ring + memory.stages * memory.stage_bytes);
+    const BarriersPublished published = publish_barriers([&](const BarrierInitializer& by) {
+#pragma unroll 1
+        for (int i = 0; i < memory.stages; ++i) {
+            by.initialize(ring.barriers->full[i], 1);
+        }
+#pragma unroll 1
+        for (int i = 0; i < most_held; ++i) {
+            by.initialize(ring.barriers->held_full[i], 1);
+        }
+    });
+    ring.published = &published;
+    program(Cta<Machine<Instructions::mma_sync, Role::all, program_hints<Program>, 1, true>>(ring));
 }
 
 /// Initializes the barriers of a CTA whose sums are in tensor memory.
@@ -233,6 +275,16 @@ __global__ void __launch_bounds__(threads_of_kernel<With, Program>())
     tile_kernel(const __grid_constant__ Program program, const SharedMemory memory)
 {
     run_program<With>(program, memory);
+}
+
+/// The same for mma.sync where TMA fills the stages.
+template <class Program>
+__global__ void __launch_bounds__(threads_of_kernel_by_tma<Program>())
+    tile_kernel_by_tma(const __grid_constant__ Program program, const SharedMemory memory)
+{
+    if constexpr (target_fills_by_tma()) {
+        run_program_by_tma(program, memory);
+    }
 }
 
 /// The same for tcgen05.

@@ -100,11 +100,13 @@ LaunchReport launch(StreamRef stream, const Program& program,
     constexpr auto wgmma = Instructions::wgmma;
     constexpr auto tcgen05 = Instructions::tcgen05;
     const auto kernel_mma_sync = detail::tile_kernel<mma_sync, Program>;
+    const auto kernel_by_tma = detail::tile_kernel_by_tma<Program>;
     const auto kernel_wgmma = detail::tile_kernel<wgmma, Program>;
     const auto kernel_tcgen05 = detail::tile_kernel_on_tcgen05<1, Program>;
     const auto kernel_pairs = detail::tile_kernel_on_tcgen05<2, Program>;
     const detail::Candidates candidates{
         .mma_sync = detail::candidate<mma_sync, Program>(kernel_mma_sync),
+        .mma_sync_by_tma = detail::candidate<mma_sync, Program>(kernel_by_tma),
         .wgmma = detail::candidate<wgmma, Program>(kernel_wgmma),
         .tcgen05 = detail::candidate<tcgen05, Program>(kernel_tcgen05),
         .pairs = detail::candidate<tcgen05, Program>(kernel_pairs),
@@ -129,7 +131,9 @@ LaunchReport launch(StreamRef stream, const Program& program,
         }
         tessera::launch(kernel, config, program, choice.memory, parameters...);
     };
-    if (report.instructions == mma_sync) {
+    if (report.instructions == mma_sync && report.by_tma) {
+        launch_kernel(candidates.mma_sync_by_tma, kernel_by_tma);
+    } else if (report.instructions == mma_sync) {
         launch_kernel(candidates.mma_sync, kernel_mma_sync);
     } else if (report.instructions == wgmma) {
         launch_kernel(candidates.wgmma, kernel_wgmma);

@@ -21,6 +21,7 @@ struct LaunchReport {
     int stages = 0;                                      ///< steps of a stream that are in shared memory at once
     std::size_t shared_memory_bytes = 0;                 ///< of a CTA
     std::string_view reason{};                           ///< why not on the device's best instructions; empty if it is
+    bool by_tma = false;                                 ///< TMA loads what is streamed and held
     int cluster = 1;                                     ///< CTAs of a cluster
     std::string_view cluster_reason{};                   ///< why not as many as the hints want; empty if it is
 };

@@ -156,6 +156,7 @@ constexpr ProgramMembers members_of()
     members.bytes = sizeof(Program);
     members.threads_mma_sync = static_cast<std::uint32_t>(threads_of_kernel<Instructions::mma_sync, Program>());
     members.threads_wgmma = static_cast<std::uint32_t>(threads_of_kernel<Instructions::wgmma, Program>());
+    members.threads_by_tma = static_cast<std::uint32_t>(threads_of_kernel_by_tma<Program>());
     members.threads_tcgen05 = static_cast<std::uint32_t>(threads_of_kernel<Instructions::tcgen05, Program>());
     members.cluster = static_cast<std::uint32_t>(program_hints<Program>.cluster);
     members.pairs = program_hints<Program>.pairs;
@@ -180,6 +181,14 @@ __global__ void __launch_bounds__(
 {
     tessera::tile::detail::run_program<tessera::tile::Instructions::mma_sync>(program, memory);
 }
+#if __CUDA_ARCH__ >= 1200
+__global__ void __launch_bounds__(tessera::tile::detail::threads_of_kernel_by_tma<TESSERA_TILE_PROGRAM>())
+    tessera_tile_by_tma(const __grid_constant__ TESSERA_TILE_PROGRAM program,
+                        const tessera::tile::detail::SharedMemory memory)
+{
+    tessera::tile::detail::run_program_by_tma(program, memory);
+}
+#endif
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __global__ void __launch_bounds__(
     tessera::tile::detail::threads_of_kernel<tessera::tile::Instructions::wgmma, TESSERA_TILE_PROGRAM>())

@@ -54,6 +54,7 @@ struct ProgramMembers {
     std::uint32_t bytes = 0;  // of the program
     std::uint32_t threads_mma_sync = 0;
     std::uint32_t threads_wgmma = 0;  // of an empty kernel: there is none
+    std::uint32_t threads_by_tma = 0;
     std::uint32_t threads_tcgen05 = 0;
     std::uint32_t stages = 0;  // that its hints wish
     std::uint32_t cluster = 0;

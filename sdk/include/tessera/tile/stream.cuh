@@ -306,9 +306,15 @@ public:
                 (require_inside(bands), ...);
             }
             detail::meet<Machine::threads>();  // nobody reads the ring any more
-            ring_->slot = 0;
+            if constexpr (!Machine::by_tma) {
+                ring_->slot = 0;
+            } else if constexpr ((detail::is_gathered<Views> || ...)) {
+                detail::refuse_branch();
+            }
             for (int step = 0; step + 1 < ring_->stages; ++step) {
-                copy(step, step, cuda::std::index_sequence_for<Views...>());
+                const int slot = ring_->slot + step;
+                fill(step, slot < ring_->stages ? slot : slot - ring_->stages,
+                     cuda::std::index_sequence_for<Views...>());
             }
         } else if constexpr ((detail::is_gathered<Views> || ...)) {
             detail::refuse_branch();
@@ -317,7 +323,9 @@ public:
     TESSERA_TILE ~Stream()
     {
         if constexpr (Machine::role == detail::Role::all) {
-            detail::wait_for_copies<Machine>(0);
+            if constexpr (!Machine::by_tma) {
+                detail::wait_for_copies<Machine>(0);
+            }
         } else if constexpr (by_warpgroups) {
             detail::finish_products(*ring_);
         }
@@ -361,7 +369,31 @@ private:
         return ring_->shared + static_cast<std::uint32_t>(slot) * ring_->stage_bytes;
     }
 
-    /// Role::all: begins to copy a step into a slot, or nothing after the last.
+    /// Role::all: begins to load a step into a slot, or nothing after the last.
+    template <std::size_t... Indices>
+    TESSERA_TILE void fill(int step, int slot, cuda::std::index_sequence<Indices...> indices) const
+    {
+        if constexpr (Machine::by_tma) {
+            if (step < steps_ && of_first_lane(detail::warp()) == 0) {
+                request(step, slot, indices);
+            }
+        } else {
+            copy(step, slot, indices);
+        }
+    }
+    /// Asks TMA for a step. Called by a whole warp.
+    template <std::size_t... Indices>
+    __device__ __forceinline__ void request(int step, int slot, cuda::std::index_sequence<Indices...>) const
+    {
+        if (elect_one()) {
+            const Barrier full(ring_->barriers->full[slot], *ring_->published);
+            full.arrive_and_expect((static_cast<std::uint32_t>(Views::Staged::bytes) + ...));
+            (detail::load_staged(cuda::std::get<Indices>(bands_).view(), slot_address(slot) + offset<Indices>,
+                                 cuda::std::get<Indices>(bands_).at(step), full),
+             ...);
+        }
+        __syncwarp();
+    }
     template <std::size_t... Indices>
     TESSERA_TILE void copy(int step, int slot, cuda::std::index_sequence<Indices...>) const
     {
@@ -378,22 +410,19 @@ private:
     {
         const std::uint32_t slot = slot_address(ring_->slot);
         if constexpr (Machine::role == detail::Role::all) {
-            detail::wait_for_copies<Machine>(ring_->stages - 2);
+            if constexpr (Machine::by_tma) {
+                detail::wait_until_full(*ring_);
+            } else {
+                detail::wait_for_copies<Machine>(ring_->stages - 2);
+            }
             detail::meet<Machine::threads>();  // the slot is there, and the one before is read
             const int ahead = ring_->slot == 0 ? ring_->stages - 1 : ring_->slot - 1;
-            copy(step_ + ring_->stages - 1, ahead, indices);
+            fill(step_ + ring_->stages - 1, ahead, indices);
         } else if constexpr (by_tcgen05) {
             pass_on(slot, indices);
         } else if constexpr (Machine::role == detail::Role::load) {
             detail::wait_until_empty(*ring_);
-            if (elect_one()) {
-                const Barrier full(ring_->barriers->full[ring_->slot], *ring_->published);
-                full.arrive_and_expect((static_cast<std::uint32_t>(Views::Staged::bytes) + ...));
-                (detail::load_staged(cuda::std::get<Indices>(bands_).view(), slot + offset<Indices>,
-                                     cuda::std::get<Indices>(bands_).at(step_), full),
-                 ...);
-            }
-            __syncwarp();
+            request(step_, ring_->slot, indices);
         } else if constexpr (Machine::role == detail::Role::compute) {
             detail::wait_until_full(*ring_);
         }
@@ -512,6 +541,15 @@ public:
             detail::note_held(view, ring_->held_count, ring_->held);
         } else if constexpr (Machine::role == detail::Role::all) {
             detail::meet<Machine::threads>();  // nobody reads what was there
+            if constexpr (Machine::by_tma) {
+                const Barrier full(ring_->barriers->held_full[index], *ring_->published);
+                if (of_first_lane(detail::warp()) == 0 && elect_one()) {
+                    full.arrive_and_expect(static_cast<std::uint32_t>(View::Staged::bytes));
+                    detail::load_staged(view, this->address(), spot, full);
+                }
+                full.wait(static_cast<PhaseParity>(ring_->held_parity >> index & 1U));
+                return;
+            }
             detail::copy_staged<Machine>(view, this->address(), spot);
             detail::commit_copies<Machine>();
             detail::wait_for_copies<Machine>(0);
