@@ -44,10 +44,28 @@ struct Gemm {
 };
 )";
 
-constexpr int tile_rows[] = {64, 128, 256};
-constexpr int tile_columns[] = {32, 64, 128, 192, 256};
-constexpr int tile_steps[] = {32, 64, 128};
 constexpr int sums_of_thread = 128;  // in registers, of 255
+
+struct Tile {
+    int m, n, k;
+};
+
+/// All tiles in steps of 64, and some in others: a compilation takes seconds.
+std::vector<Tile> swept_tiles()
+{
+    std::vector<Tile> tiles;
+    for (const int m : {128, 64, 256}) {
+        for (const int n : {32, 64, 128, 192, 256}) {
+            tiles.push_back({m, n, 64});
+        }
+    }
+    for (const int k : {32, 128}) {
+        for (const int n : {64, 128, 256}) {
+            tiles.push_back({128, n, k});
+        }
+    }
+    return tiles;
+}
 
 class Sweep {
 public:
@@ -56,7 +74,7 @@ public:
     {}
 
     /// The tile program, in bf16.
-    std::vector<TileRate> programs()
+    void programs()
     {
         const auto a = normal<bf16>(shape_.m * shape_.k);
         const auto b = normal<bf16>(shape_.k * shape_.n);
@@ -67,37 +85,32 @@ public:
         Gemm::launch(stream_, view_a, view_b, view_d);
         const std::vector<bf16> expected = d.to_vector();
         const auto program = tile::Program::from_source(program_source, {.name = "sweep.cu"});
-        std::vector<TileRate> rates;
-        for (const int k : tile_steps) {
-            for (const int m : tile_rows) {
-                for (const int n : tile_columns) {
-                    TileRate& rate = rates.emplace_back(TileRate{m, n, k, 0, {}});
-                    const int warpgroups = m == 64 ? 1 : 2;
-                    if (m * n > 128 * warpgroups * sums_of_thread) {
-                        rate.note = "its sums do not fit into registers";
-                        continue;
-                    }
-                    const std::string type = fmt::format("Gemm<{}, {}, {}, {}>", m, n, k, warpgroups);
-                    try {
-                        const tile::Kernel kernel = program.kernel(type);
-                        const Contender contender{type, [&](StreamRef stream, std::size_t) {
-                                                      kernel.launch(stream, view_a, view_b, view_d);
-                                                  }};
-                        contender.launch(stream_, 0);
-                        require_close(d.to_vector(), expected, 0.01F, type);
-                        rate.flops_per_second = measured(contender);
-                    } catch (const Error& error) {
-                        rate.note = reason_of(error);
-                    }
-                    show(rate);
+        for (const Tile& tile : swept_tiles()) {
+            const auto [m, n, k] = tile;
+            TileRate rate{m, n, k, 0, {}};
+            const int warpgroups = m == 64 ? 1 : 2;
+            const std::string type = fmt::format("Gemm<{}, {}, {}, {}>", m, n, k, warpgroups);
+            if (m * n > 128 * warpgroups * sums_of_thread) {
+                rate.note = "its sums do not fit into registers";
+            } else {
+                try {
+                    const tile::Kernel kernel = program.kernel(type);
+                    const Contender contender{
+                        type, [&](StreamRef stream, std::size_t) { kernel.launch(stream, view_a, view_b, view_d); }};
+                    contender.launch(stream_, 0);
+                    require_close(d.to_vector(), expected, 0.01F, type);
+                    rate.flops_per_second = measured(contender);
+                } catch (const Error& error) {
+                    rate.note = reason_of(error);
                 }
             }
+            programs_.push_back(rate);
+            show(rate);
         }
-        return rates;
     }
 
     /// The SIMT kernels, in fp32.
-    std::vector<TileRate> simt()
+    void simt()
     {
         const auto a = normal<float>(shape_.m * shape_.k);
         const auto b = normal<float>(shape_.k * shape_.n);
@@ -109,7 +122,6 @@ public:
             detail::arguments_of({operand(a.data(), shape_.m, shape_.k), operand(b.data(), shape_.k, shape_.n),
                                   operand(d.data(), shape_.m, shape_.n)},
                                  {});
-        std::vector<TileRate> rates;
         for (const SimtTileKernel& kernel : simt_tile_kernels()) {
             constexpr std::uint32_t raster_band = 16;
             arguments.raster = detail::raster_of(arguments, kernel.m, kernel.n, raster_band);
@@ -125,13 +137,16 @@ public:
                 }};
             contender.launch(stream_, 0);
             require_close(d.to_vector(), expected, 0.0F, contender.name);  // all add up in the same order
-            rates.push_back({kernel.m, kernel.n, kernel.k, measured(contender), {}});
-            show(rates.back());
+            simt_.push_back({kernel.m, kernel.n, kernel.k, measured(contender), {}});
+            show(simt_.back());
         }
-        return rates;
     }
 
-    std::string named_shape() const { return fmt::format("{}x{}x{}", shape_.m, shape_.n, shape_.k); }
+    std::string description() const
+    {
+        return fmt::format("{}, {}x{}x{}, medians of {} rounds, one set of operands",
+                           Device(stream_.device()).properties().name, shape_.m, shape_.n, shape_.k, options_->rounds);
+    }
 
 private:
     std::size_t elements_of_d() const { return static_cast<std::size_t>(shape_.m * shape_.n); }
@@ -149,10 +164,25 @@ private:
         const std::size_t begin = sentence == 0 ? std::min(text.find('\n') + 1, text.size()) : sentence;
         return text.substr(begin, text.find('\n', begin) - begin);
     }
-    static void show(const TileRate& rate)
+    /// Prints a rate, and writes the charts: a sweep that is interrupted leaves what it has.
+    void show(const TileRate& rate) const
     {
-        fmt::print(stderr, "{}x{}x{}: {:.1f} TFLOP/s {}\n", rate.m, rate.n, rate.k, rate.flops_per_second * 1e-12,
-                   rate.note);
+        fmt::print("{}", tile_row(rate));
+        std::fflush(stdout);
+        std::string body =
+            fmt::format("<h1>Tiles of a product</h1>\n<p class=\"soft\">{}</p>\n", escaped(description()));
+        for (const int k : {64, 32, 128}) {
+            body += html_section(fmt::format("Tile program, bf16, steps of {} along K", k),
+                                 tile_chart(programs_, k, "Rate by tile"),
+                                 "Compiled at run time. The shade is the rate relative to the best of all steps.");
+        }
+        body += html_section("SIMT kernels, fp32, steps of 32 along K", tile_chart(simt_, 32, "Rate by tile"),
+                             "The ladder's staged kernel with one buffer.");
+        std::ofstream file(options_->sweep);
+        file << html_page("Tessera: tiles of a product", body);
+        if (!file.flush()) {
+            throw std::runtime_error(fmt::format("{} cannot be written", options_->sweep));
+        }
     }
     MatrixOperand operand(const void* data, std::int64_t rows, std::int64_t columns) const
     {
@@ -180,6 +210,8 @@ private:
     Stream stream_;
     DeviceTimer timer_;
     std::uint64_t sequence_ = 0;
+    std::vector<TileRate> programs_;
+    std::vector<TileRate> simt_;
 };
 
 }  // namespace
@@ -188,25 +220,10 @@ void run_tile_sweep(const Device& device, const TilesOptions& options)
 {
     device.make_current();  // programs are compiled for the current device
     Sweep sweep(device, options);
-    const std::vector<TileRate> programs = sweep.programs();
-    const std::vector<TileRate> simt = sweep.simt();
-    const std::string where = fmt::format("{}, {}, medians of {} rounds, one set of operands", device.properties().name,
-                                          sweep.named_shape(), options.rounds);
-    fmt::print("{}\n\nTile program, bf16:\n\n{}\nSIMT kernels, fp32:\n\n{}", where, tile_table(programs),
-               tile_table(simt));
-    std::string body = fmt::format("<h1>Tiles of a product</h1>\n<p class=\"soft\">{}</p>\n", escaped(where));
-    for (const int k : tile_steps) {
-        body += html_section(fmt::format("Tile program, bf16, steps of {} along K", k),
-                             tile_chart(programs, k, "Rate by tile"),
-                             "Compiled at run time. The shade is the rate relative to the best of all steps.");
-    }
-    body += html_section("SIMT kernels, fp32, steps of 32 along K", tile_chart(simt, 32, "Rate by tile"),
-                         "The ladder's staged kernel with one buffer.");
-    std::ofstream file(options.sweep);
-    file << html_page("Tessera: tiles of a product", body);
-    if (!file.flush()) {
-        throw std::runtime_error(fmt::format("{} cannot be written", options.sweep));
-    }
+    fmt::print("{}\n\nSIMT kernels, fp32:\n\n{}", sweep.description(), tile_head);
+    sweep.simt();
+    fmt::print("\nTile program, bf16:\n\n{}", tile_head);
+    sweep.programs();
 }
 
 }  // namespace tessera::bench

@@ -82,23 +82,10 @@ std::string tile_chart(const std::vector<TileRate>& rates, int k, std::string_vi
     return svg.finish();
 }
 
-std::string tile_table(const std::vector<TileRate>& rates)
+std::string tile_row(const TileRate& rate)
 {
-    std::vector<TileRate> sorted = rates;
-    std::stable_sort(sorted.begin(), sorted.end(), [](const TileRate& one, const TileRate& other) {
-        return one.flops_per_second > other.flops_per_second;
-    });
-    std::string text = "| tile | TFLOP/s | of the best |\n|---|---|---|\n";
-    const double highest = highest_of(rates);
-    for (const TileRate& rate : sorted) {
-        if (rate.flops_per_second > 0) {
-            text += fmt::format("| {}x{}x{} | {} | {:.2f} |\n", rate.m, rate.n, rate.k,
-                                in_teraflops(rate.flops_per_second), rate.flops_per_second / highest);
-        } else {
-            text += fmt::format("| {}x{}x{} | - | {} |\n", rate.m, rate.n, rate.k, rate.note);
-        }
-    }
-    return text;
+    return fmt::format("| {}x{}x{} | {} |\n", rate.m, rate.n, rate.k,
+                       rate.flops_per_second > 0 ? in_teraflops(rate.flops_per_second) : "-: " + rate.note);
 }
 
 }  // namespace tessera::bench

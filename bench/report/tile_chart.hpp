@@ -20,7 +20,9 @@ struct TileRate {
 /// Rates by rows and columns of the tile, for one step along K: an SVG element. Darker is faster, of all `rates`.
 std::string tile_chart(const std::vector<TileRate>& rates, int k, std::string_view label);
 
-/// The same as a table of Markdown, fastest first.
-std::string tile_table(const std::vector<TileRate>& rates);
+/// The head of a table of rates, in Markdown.
+inline constexpr std::string_view tile_head = "| tile | TFLOP/s |\n|---|---|\n";
+/// A row of it.
+std::string tile_row(const TileRate& rate);
 
 }  // namespace tessera::bench
