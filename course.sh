@@ -37,7 +37,8 @@ fi
 emulator=build-demo/sdk/emulator/tessera-emu
 if [ ! -x $emulator ]; then
     install_missing
-    say "building the library and the emulated device: a few minutes, this once"
+    cpu_seconds=360
+    say "building the library and the emulated device: about $(((cpu_seconds / $(nproc) + 59) / 60)) min on $(nproc) cores, this once"
 fi
 [ -f build-demo/build.ninja ] || configure demo
 [ -x $emulator ] || build demo tessera-emu "$target"  # shows its progress
