@@ -22,6 +22,7 @@ struct TilesOptions {
     std::chrono::milliseconds sample{20};
     std::uint64_t seed = 1;
     bool compare_whole_tiles = false;  ///< instead: programs with bounds checks and without
+    bool epilogues = false;            ///< instead: epilogues of one's own beside the library's
     std::string sweep;                 ///< instead: a sweep of tiles, for the first shape; a file for its charts
 };
 
@@ -33,6 +34,10 @@ void run_tiles(const Device& device, const TilesOptions& options);
 /// tables, and writes charts to a file.
 /// @throws std::runtime_error if a result differs from that of `Gemm::launch`, or the file cannot be written
 void run_tile_sweep(const Device& device, const TilesOptions& options);
+
+/// Measures products with an epilogue of one's own beside those with the library's, and prints a table. bf16, B column-major.
+/// @throws std::runtime_error if a result differs
+void run_own_epilogues(const Device& device, const TilesOptions& options);
 
 /// Throws std::runtime_error if results differ by more than sums in another order do.
 /// @param tolerance  relative, and absolute

@@ -21,6 +21,7 @@ struct TilesLine {
     std::vector<std::string> lengths{"1024", "2048", "4096", "8192", "16384"};
     std::int64_t rows = TilesOptions{}.rows;
     bool compare_whole_tiles = false;
+    bool epilogues = false;
     std::string sweep;
     int sample = static_cast<int>(GemmOptions{}.sample.count());
 };
@@ -43,6 +44,7 @@ TilesOptions options_of(const TilesLine& line)
     options.sample = std::chrono::milliseconds(line.sample);
     options.seed = line.common.seed;
     options.compare_whole_tiles = line.compare_whole_tiles;
+    options.epilogues = line.epilogues;
     options.sweep = line.sweep;
     return options;
 }
@@ -67,6 +69,8 @@ Command add_tiles_command(CLI::App& app)
     tiles->add_flag(
         "--whole-tiles", line->compare_whole_tiles,
         "instead: programs with bounds checks and without, for shapes, rows and lengths that are whole tiles");
+    tiles->add_flag("--epilogues", line->epilogues,
+                    "instead: products with an epilogue of one's own beside the library's, for the shapes");
     tiles
         ->add_option("--sweep", line->sweep,
                      "instead: sweep the tiles of a tile GEMM, compiled at run time, and of the SIMT kernels, for the "
@@ -78,10 +82,12 @@ Command add_tiles_command(CLI::App& app)
     return {tiles, [line] {
                 return [line, options = options_of(*line)] {
                     const Device device = require_device(line->common.device);
-                    if (options.sweep.empty()) {
-                        run_tiles(device, options);
-                    } else {
+                    if (!options.sweep.empty()) {
                         run_tile_sweep(device, options);
+                    } else if (options.epilogues) {
+                        run_own_epilogues(device, options);
+                    } else {
+                        run_tiles(device, options);
                     }
                     return static_cast<int>(success);
                 };
