@@ -82,7 +82,8 @@ TESSERA_TILE float relu(float x) { return x < 0.0F ? 0.0F : x; }
 TESSERA_TILE float gelu(float x)
 {
     constexpr float inverse_sqrt_2 = 0.70710678118654752F;
-    return detail::rounded::product(detail::rounded::product(0.5F, x), detail::rounded::added(1.0F, erff(detail::rounded::product(x, inverse_sqrt_2))));
+    return detail::rounded::product(detail::rounded::product(0.5F, x),
+                                    detail::rounded::added(1.0F, erff(detail::rounded::product(x, inverse_sqrt_2))));
 }
 /// x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))), the usual approximation of `gelu`.
 TESSERA_TILE float gelu_tanh(float x)
@@ -90,8 +91,10 @@ TESSERA_TILE float gelu_tanh(float x)
     // x / (1 + 2^e), where e is the argument of tanh in powers of two, doubled: nothing cancels.
     constexpr float linear = 2.3022082F;  // 2 sqrt(2/pi) log2(e)
     constexpr float cubic = 0.10294324F;  // that times 0.044715
-    const float exponent = detail::rounded::product(-x, detail::rounded::fused(detail::rounded::product(x, x), cubic, linear));
-    return detail::rounded::product(x, detail::rounded::approximate_reciprocal(detail::rounded::added(1.0F, detail::power_of_two(exponent))));
+    const float exponent =
+        detail::rounded::product(-x, detail::rounded::fused(detail::rounded::product(x, x), cubic, linear));
+    return detail::rounded::product(
+        x, detail::rounded::approximate_reciprocal(detail::rounded::added(1.0F, detail::power_of_two(exponent))));
 }
 /// x / (1 + e^-x).
 TESSERA_TILE float silu(float x) { return detail::rounded::quotient(x, detail::rounded::added(1.0F, expf(-x))); }
@@ -101,7 +104,8 @@ TESSERA_TILE float sigmoid(float x) { return detail::rounded::quotient(1.0F, det
 TESSERA_TILE float tanh(float x)
 {
     constexpr float largest_of_polynomial = 0.6F;
-    const float t = detail::rounded::quotient(2.0F, detail::rounded::added(1.0F, expf(detail::rounded::product(2.0F, fabsf(x)))));
+    const float t =
+        detail::rounded::quotient(2.0F, detail::rounded::added(1.0F, expf(detail::rounded::product(2.0F, fabsf(x)))));
     const float square = detail::rounded::product(x, x);
     float series = detail::rounded::fused(square, -0x1.8258bp-8F, 0x1.54b8b4p-6F);
     series = detail::rounded::fused(square, series, -0x1.b898e2p-5F);
@@ -165,7 +169,10 @@ struct Activate {
         }
     }
     /// Returns that of the value and a bias.
-    TESSERA_TILE float operator()(float value, float bias) const { return (*this)(detail::rounded::added(value, bias)); }
+    TESSERA_TILE float operator()(float value, float bias) const
+    {
+        return (*this)(detail::rounded::added(value, bias));
+    }
 };
 #endif
 
