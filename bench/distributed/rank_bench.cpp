@@ -164,13 +164,11 @@ private:
         if (gathers_) {
             MatrixOperand shard = a_.matrix(rows_.size, shape_.k);
             if (registered) {
-                RegisteredMemory& memory = shards_.emplace_back(
-                    communicator.allocate(static_cast<std::size_t>(shape_.m * shape_.k) * sizeof(bf16)));
-                const auto own = memory.matrix<bf16>(shape_.m, shape_.k).block(rows_.begin, 0, rows_.size, shape_.k);
-                tessera::detail::check(cudaMemcpyAsync(own.data(), a_.data(), a_.size() * sizeof(bf16),
+                RegisteredMemory& memory = shards_.emplace_back(communicator.allocate(a_.size() * sizeof(bf16)));
+                tessera::detail::check(cudaMemcpyAsync(memory.data(), a_.data(), a_.size() * sizeof(bf16),
                                                        cudaMemcpyDeviceToDevice, stream_.get()),
                                        "cudaMemcpyAsync", "bench", std::source_location::current());
-                shard = own;
+                shard = memory.matrix<bf16>(rows_.size, shape_.k);
             }
             return ShardedGemm::prepare(
                 communicator, ShardedMatrix::by_rows(communicator, shape_.m, shape_.k, shard),

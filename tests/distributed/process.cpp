@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -67,7 +68,8 @@ int main(int argc, char** argv)
         return 0;
     } catch (const RankError& error) {
         std::printf("rank %d: %s\n", rank, error.what());
-        return error.rank() == 1 ? 3 : 1;
+        std::fflush(stdout);
+        std::_Exit(error.rank() == 1 ? 3 : 1);  // what still waits on the device for the other rank does not end
     } catch (const std::exception& error) {
         std::printf("rank %d: %s\n", rank, error.what());
         return 4;

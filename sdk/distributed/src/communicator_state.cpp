@@ -22,7 +22,7 @@ constexpr auto short_sleep = 50us;
 constexpr auto look_interval = 1ms;       // for failures of others, while waiting
 constexpr auto leavers_interval = 500ms;  // for ranks that are gone
 constexpr auto ask_patience = 1000ms;     // until the others have said how far they are
-constexpr auto last_patience = 5000ms;    // for NCCL to end after a failure
+constexpr auto last_patience = 2000ms;    // for NCCL to end after a failure
 
 std::string list_of(const std::vector<int>& ranks)
 {
@@ -37,14 +37,21 @@ std::string list_of(const std::vector<int>& ranks)
 
 CommunicatorState::CommunicatorState(Parts parts, const std::source_location& caller)
     : parts_(std::move(parts)), stream_(parts_.device, StreamPriority::most_urgent(parts_.device, caller), caller)
-{}
+{
+    const CurrentDevice current(parts_.device.ordinal(), "Communicator", caller);
+    check(cudaMalloc(&exchange_, exchange_bytes * static_cast<std::size_t>(parts_.size)), "cudaMalloc", "Communicator",
+          caller);
+}
 
 CommunicatorState::~CommunicatorState()
 {
+    const bool has_ended = quiesce();
+    if (has_ended) {  // a free waits for the device
+        tessera::detail::drop(cudaFree(exchange_), "cudaFree");
+    }
     if (parts_.comm == nullptr) {
         return;
     }
-    const bool has_ended = quiesce();
     if (!parts_.is_owned) {
         return;
     }
@@ -95,6 +102,12 @@ void CommunicatorState::abort_nccl() noexcept
     if (comm == nullptr || !parts_.is_owned) {
         return;
     }
+    // Nothing calls back copy engines that wait for another rank. NCCL would wait for them for ever, and hold locks of the driver
+    // meanwhile, so that its communicator is lost.
+    if (uses_copies_ && !has_ended()) {
+        tessera::detail::drop("Communicator", "NCCL's communicator away: copy engines still wait for another rank");
+        return;
+    }
     // NCCL waits for its kernels, which end when they see the flag. A device that hangs otherwise must not hold this thread.
     try {
         std::promise<void> ended;
@@ -110,6 +123,13 @@ void CommunicatorState::abort_nccl() noexcept
     } catch (const std::exception& error) {
         tessera::detail::drop("Communicator", error.what());
     }
+}
+
+bool CommunicatorState::has_ended() const noexcept
+{
+    const cudaError_t status = cudaStreamQuery(stream_.get());
+    tessera::detail::forget(status);
+    return status != cudaErrorNotReady;
 }
 
 void CommunicatorState::raise_failure(const PeerFailure& failure, std::string_view operation,

@@ -88,6 +88,11 @@ public:
     /// Returns true if this memory is in one range that copy engines of other ranks reach.
     bool is_registered(const void* data, std::size_t bytes) const noexcept;
 
+    /// Device memory with `exchange_bytes` for each rank. Not allocated when it is used: in one process, a free on one device may wait
+    /// for the other device, and that for this rank.
+    static constexpr std::size_t exchange_bytes = 128;
+    void* exchange_memory() const noexcept { return exchange_; }
+
     std::string describe() const;
 
 private:
@@ -106,6 +111,7 @@ private:
     [[noreturn]] void raise_failure(const PeerFailure& failure, std::string_view operation,
                                     const std::source_location& caller);
     void abort_nccl() noexcept;
+    bool has_ended() const noexcept;
     NcclResult async_result() const;
     std::string text_of(NcclResult result) const;
     void tell_status(bool is_waiting) noexcept;
@@ -116,6 +122,7 @@ private:
     std::uint64_t enqueued_ = 0;
     std::list<RegisteredRange> ranges_;
     std::optional<PeerFailure> failure_;
+    void* exchange_ = nullptr;
 };
 
 }  // namespace tessera::distributed::detail

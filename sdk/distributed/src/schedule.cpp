@@ -73,7 +73,6 @@ public:
             case ShardedKind::local: build_in_turn(); return;
             case ShardedKind::all_gather:
                 schedule_.uses_copies = shape_.uses_copies && has_equal_parts(shape_);
-                schedule_.is_in_place = schedule_.uses_copies && shape_.is_in_place && schedule_.chunks == 1;
                 schedule_.uses_copies ? build_gathered_chunks() : build_received_pieces();
                 return;
             case ShardedKind::reduce_scatter:
@@ -170,13 +169,13 @@ private:
     }
 
     /// All-gather by copy engines, in place: a copy on the same device would be a kernel, which waits for SMs while the product has
-    /// them all. So the own rows are copied before the product, unless they are where they are gathered.
+    /// them all. So the own rows are copied before the product.
     void build_gathered_chunks()
     {
         schedule_.rows_between = shape_.m;
         const Share own = rows_of(shape_, shape_.rank);
         std::vector<int> copies(static_cast<std::size_t>(schedule_.chunks), -1);
-        for (int chunk = 0; chunk < schedule_.chunks && !schedule_.is_in_place; ++chunk) {
+        for (int chunk = 0; chunk < schedule_.chunks && !shape_.reads_given; ++chunk) {
             const Share part = chunk_of(own.size, schedule_.chunks, chunk);
             copies[static_cast<std::size_t>(chunk)] =
                 add({.kind = Step::Kind::copy,
@@ -197,7 +196,7 @@ private:
                         .a_row = part.begin,
                         .d = Place::between,
                         .d_row = first};
-            if (!schedule_.is_in_place) {
+            if (!shape_.reads_given) {
                 gather.a = Place::between;
                 gather.a_row = first + shape_.rank * part.size;
             }
@@ -383,7 +382,7 @@ bool may_pay(const Schedule& schedule, const ModelRates& rates)
 {
     const ShardedShape& shape = schedule.shape;
     if (schedule.uses_copies) {
-        return !shape.is_in_place || schedule.chunks == 1;  // more chunks do not lie side by side
+        return true;
     }
     if (shape.kind != ShardedKind::all_gather || schedule.chunks != 2) {
         return false;

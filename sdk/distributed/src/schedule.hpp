@@ -24,7 +24,7 @@ struct ShardedShape {
     std::size_t moved_bytes = 0;     ///< of an element that travels
     bool uses_copies = false;        ///< copy engines move data, if all parts are equal
     bool may_reduce_at_once = true;  ///< NCCL's reduce-scatter can store D
-    bool is_in_place = false;        ///< all of A is gathered around this rank's rows
+    bool reads_given = false;        ///< copy engines read A where it is
 };
 
 /// Where an operand of a step is.
@@ -70,7 +70,6 @@ struct Schedule {
     int chunks = 1;
     bool overlaps = false;          ///< two streams
     bool uses_copies = false;       ///< of the communication beside products
-    bool is_in_place = false;       ///< A is gathered around the own rows
     std::int64_t rows_between = 0;  ///< rows of the plan's memory
     std::vector<Step> steps;
 

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <vector>
 
-#include "tessera/device_buffer.hpp"
 #include "tessera/error.hpp"
-#include "tessera/host_span.hpp"
 
 namespace tessera::distributed::detail {
 namespace {
@@ -16,7 +15,7 @@ using tessera::detail::raise;
 constexpr std::string_view form_names[] = {
     "M",        "N",          "K",           "the product",      "A's type",         "B's type",
     "D's type", "the chunks", "the overlap", "the copy engines", "the storage of D", "the activation",
-    "the bias", "the gating", "A in place",  "refusal"};
+    "the bias", "the gating", "refusal"};
 
 bool is_packed(const MatrixOperand& matrix)
 {
@@ -81,14 +80,6 @@ void require_epilogue(ShardedKind kind, const Epilogue& epilogue, std::string_vi
 
 }  // namespace
 
-bool is_gathered_in_place(const CommunicatorState& state, const ShardedMatrix& a)
-{
-    const std::int64_t row_bytes = a.columns * static_cast<std::int64_t>(size_of(a.local.type));
-    const std::int64_t before = a.rows_of(state.rank()).begin * row_bytes;
-    return a.rows * row_bytes > 0 && state.is_registered(static_cast<const std::byte*>(a.local.data) - before,
-                                                         static_cast<std::size_t>(a.rows * row_bytes));
-}
-
 ShardedShape shape_of(const CommunicatorState& state, const ShardedMatrix& a, const ShardedMatrix& b,
                       const ShardedMatrix& d, const Epilogue& epilogue, std::string_view operation,
                       const std::source_location& caller)
@@ -149,7 +140,7 @@ ShardedShape shape_of(const CommunicatorState& state, const ShardedMatrix& a, co
             .moved_bytes = size_of(is_summed ? d_type : a.local.type),
             .uses_copies = state.uses_copies(),
             .may_reduce_at_once = has_nothing_after && is_packed(d.local),
-            .is_in_place = kind == ShardedKind::all_gather && is_gathered_in_place(state, a)};
+            .reads_given = kind == ShardedKind::all_gather && std::getenv("TESSERA_GATHER") != nullptr};
 }
 
 Agreement agreement_of(const Schedule& schedule, const ShardedMatrix& a, const ShardedMatrix& b, const ShardedMatrix& d,
@@ -173,7 +164,6 @@ Agreement agreement_of(const Schedule& schedule, const ShardedMatrix& a, const S
     set(Agreement::activation, epilogue.activation);
     set(Agreement::bias, epilogue.bias.axis);
     set(Agreement::gating, epilogue.gating);
-    set(Agreement::in_place, schedule.is_in_place);
     return own;
 }
 
@@ -181,20 +171,21 @@ void require_agreement(CommunicatorState& state, const Agreement& own, std::stri
                        const std::source_location& caller)
 {
     constexpr std::size_t words = std::tuple_size_v<decltype(Agreement::values)>;
+    static_assert(sizeof(Agreement::values) == CommunicatorState::exchange_bytes);
     const auto ranks = static_cast<std::size_t>(state.size());
     state.begin_operation(operation, caller);
     const tessera::detail::CurrentDevice current(state.device().ordinal(), operation, caller);
-    DeviceBuffer<std::int64_t> all(state.stream(), words * ranks, Allocation::plain, caller);
+    auto* const all = static_cast<std::int64_t*>(state.exchange_memory());
     std::vector<std::int64_t> values(words * ranks);
-    std::int64_t* const mine = all.data() + words * static_cast<std::size_t>(state.rank());
+    std::int64_t* const mine = all + words * static_cast<std::size_t>(state.rank());
     tessera::detail::check(
         cudaMemcpyAsync(mine, own.values.data(), sizeof(own.values), cudaMemcpyHostToDevice, state.stream().get()),
         "cudaMemcpyAsync", operation, caller);
-    state.require(state.nccl().all_gather(mine, all.data(), sizeof(own.values), NcclType::uint8, state.comm(),
-                                          state.stream().get()),
-                  "ncclAllGather", operation, caller);
+    state.require(
+        state.nccl().all_gather(mine, all, sizeof(own.values), NcclType::uint8, state.comm(), state.stream().get()),
+        "ncclAllGather", operation, caller);
     state.synchronize(state.stream(), operation, caller);
-    tessera::detail::check(cudaMemcpyAsync(values.data(), all.data(), values.size() * sizeof(std::int64_t),
+    tessera::detail::check(cudaMemcpyAsync(values.data(), all, values.size() * sizeof(std::int64_t),
                                            cudaMemcpyDeviceToHost, state.stream().get()),
                            "cudaMemcpyAsync", operation, caller);
     state.synchronize(state.stream(), operation, caller);

@@ -13,9 +13,6 @@
 
 namespace tessera::distributed::detail {
 
-/// Returns true if the own rows of A are in registered memory that has room for all of A, at their place.
-bool is_gathered_in_place(const CommunicatorState& state, const ShardedMatrix& a);
-
 /// Returns which product it is, with all extents. @throws Error `shape_mismatch`, `invalid_argument`
 ShardedShape shape_of(const CommunicatorState& state, const ShardedMatrix& a, const ShardedMatrix& b,
                       const ShardedMatrix& d, const Epilogue& epilogue, std::string_view operation,
@@ -38,7 +35,6 @@ struct Agreement {
         activation,
         bias,
         gating,
-        in_place,
         is_refused,
         fields
     };

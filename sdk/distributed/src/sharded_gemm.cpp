@@ -35,7 +35,6 @@ struct ShardedPlan {
     ModelRates rates;
     Schedule schedule;
     RegisteredRange* between = nullptr;
-    std::int64_t rows_before = 0;  // of A in place: from the first that is gathered to the own ones
     std::vector<PlannedProduct> products;
     std::vector<std::size_t> product_of_step;  // for steps that are products
     std::vector<Event> events;                 // of steps that others wait for, then of the begin and the end
@@ -120,15 +119,12 @@ MatrixOperand rows_of(MatrixOperand matrix, std::int64_t first, std::int64_t row
     return matrix;
 }
 
-/// Returns where rows are gathered, or partial sums are: in the plan's memory, or around the own rows of A.
-MatrixOperand between_of(const ShardedPlan& plan, const Operands& operands)
+/// Returns the plan's memory as a matrix: of A's rows, or of partial sums.
+MatrixOperand between_of(const ShardedPlan& plan)
 {
     const bool sums = is_summed(plan.schedule.shape.kind);
     MatrixOperand matrix;
     matrix.data = plan.between == nullptr ? nullptr : plan.between->data;
-    if (plan.schedule.is_in_place) {
-        matrix.data = rows_of(operands.a.local, -plan.rows_before, 0).data;
-    }
     matrix.type = sums ? plan.given.d.local.type : plan.given.a.local.type;
     matrix.rows = plan.schedule.rows_between;
     matrix.columns = plan.schedule.shape.moved_columns;
@@ -149,7 +145,7 @@ struct Product {
 
 Product product_of(const ShardedPlan& plan, const Operands& operands, const Step& step)
 {
-    const MatrixOperand between = between_of(plan, operands);
+    const MatrixOperand between = between_of(plan);
     const auto rows_in = [&](Place place, const MatrixOperand& given, std::int64_t first) {
         return rows_of(place == Place::between ? between : given, first, step.rows);
     };
@@ -251,7 +247,7 @@ public:
         : plan_(plan),
           state_(*plan.state),
           operands_(operands),
-          between_(between_of(plan, operands)),
+          between_(between_of(plan)),
           operation_(operation),
           caller_(caller)
     {}
@@ -416,7 +412,6 @@ ShardedGemm ShardedGemm::prepare(const Communicator& communicator, const Sharded
         }
         const detail::ShardedShape shape = detail::shape_of(state, a, b, d, epilogue, operation, caller);
         plan->rates = rates_of(state, options, a.local.type);
-        plan->rows_before = a.rows_of(state.rank()).begin;
         // All ranks decide as rank 0 would, whose parts are the largest.
         detail::ShardedShape of_rank_0 = shape;
         of_rank_0.rank = 0;
@@ -434,7 +429,7 @@ ShardedGemm ShardedGemm::prepare(const Communicator& communicator, const Sharded
     detail::require_agreement(state, agreement, operation, caller);
     const std::int64_t row_bytes =
         plan->schedule.shape.moved_columns * static_cast<std::int64_t>(plan->schedule.shape.moved_bytes);
-    if (const std::int64_t bytes = plan->schedule.rows_between * row_bytes; bytes > 0 && !plan->schedule.is_in_place) {
+    if (const std::int64_t bytes = plan->schedule.rows_between * row_bytes; bytes > 0) {
         // What kernels move is better not registered: NCCL would take copy engines for the smallest message.
         plan->between = state.allocate(static_cast<std::size_t>(bytes), plan->schedule.uses_copies, operation, caller);
     }
@@ -456,11 +451,6 @@ void ShardedGemm::launch(StreamRef stream, const ShardedMatrix& a, const Sharded
     detail::require_same_form('A', plan_->given.a, a, operation, caller);
     detail::require_same_form('B', plan_->given.b, b, operation, caller);
     detail::require_same_form('D', plan_->given.d, d, operation, caller);
-    if (plan_->schedule.is_in_place && !detail::is_gathered_in_place(*plan_->state, a)) {
-        raise(ErrorCode::shape_mismatch, operation, caller,
-              "A is not in registered memory with room for all of its rows, but the plan was prepared for one that is",
-              "prepare another plan on all ranks");
-    }
     distributed::launch(*plan_, stream, {a, b, d, epilogue}, caller);
 }
 

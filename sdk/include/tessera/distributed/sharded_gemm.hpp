@@ -54,16 +54,6 @@ struct ShardedGemmOptions {
 /// beside which NCCL's kernels run leaves them their SMs. A product that is too small to hide anything is one chunk: everything is
 /// enqueued on one stream then.
 ///
-/// @par Rows of A where they are gathered
-/// Copy engines gather A without a copy if its own rows are where a gather puts them: in `Communicator::allocate`d memory for all of
-/// A, row-major without gaps, from row `Share::begin` on, on all ranks. The launch then writes the other rows there. Otherwise
-/// they are gathered in memory of the plan, and the own rows are copied there first.
-/// @code{.cpp}
-/// const auto all = communicator.allocate(m * k * sizeof(bf16));
-/// const auto part = Share::of(m, size, rank);
-/// const auto x = all.matrix<bf16>(m, k).block(part.begin, 0, part.size, k);
-/// @endcode
-///
 /// @par Arithmetic
 /// As for `Gemm`. A sum over ranks is added up in the order of a ring, and rounded to D's type at each rank, as NCCL does. The
 /// result is the same each time if NCCL's is.
