@@ -14,7 +14,12 @@ set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# FindCUDAToolkit of CMake 3.25.1 (Debian 12) marks CUDA::nvToolsExt as deprecated where a project requires 3.25, and CUDA 13 has no such
+# library. Newer releases look first.
+set(required_cmake ${CMAKE_MINIMUM_REQUIRED_VERSION})
+set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
 find_package(CUDAToolkit 13.0 REQUIRED)
+set(CMAKE_MINIMUM_REQUIRED_VERSION ${required_cmake})
 message(STATUS "CUDA Toolkit ${CUDAToolkit_VERSION}, nvcc ${CMAKE_CUDA_COMPILER_VERSION}")
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13.1.1)
     # NVIDIA's release notes: fixed in 13.1.1; seen with CuTe GEMMs on GB202 (sm_120).
