@@ -150,7 +150,6 @@ int run(int argc, char** argv)
     app.add_option("--timeout", line.timeout, "seconds until a wait fails")->capture_default_str();
     app.add_option("--csv", line.csv, "file to write");
     app.add_flag("--eager{false}", line.options.in_graph, "launch from the host instead of a graph");
-    app.add_flag("--unregistered{false}", line.options.registered, "A's shard is in memory of the pool");
     app.add_flag("--explain", line.options.explains, "print the schedules");
     app.add_flag("--no-check{false}", line.options.verifies, "do not compare results");
     try {

@@ -48,8 +48,8 @@ struct DistributedContender {
 /// Matrices of one rank for one problem.
 class RankProblem {
 public:
-    RankProblem(const RankCommunicators& communicators, const DistributedOptions& options,
-                const DistributedShape& shape, Collective collective, StreamRef stream)
+    RankProblem(const RankCommunicators& communicators, const DistributedShape& shape, Collective collective,
+                StreamRef stream)
         : plain_(*communicators.plain),
           shape_(shape),
           collective_(collective),
@@ -67,9 +67,7 @@ public:
           whole_(stream, shape.m * b_columns_),
           expected_(stream, collective == Collective::reduce_scatter ? rows_.size * shape.n : shape.m * b_columns_),
           d_(stream, expected_.size())
-    {
-        static_cast<void>(options);
-    }
+    {}
 
     std::vector<DistributedContender> contenders(const RankCommunicators& communicators,
                                                  const DistributedOptions& options)
@@ -97,7 +95,7 @@ public:
             std::vector<int> counts = options.chunks;
             counts.insert(counts.begin(), 0);
             for (const int chunks : counts) {
-                const ShardedGemm& plan = plans_.emplace_back(prepare(communicator, chunks, options.registered));
+                const ShardedGemm& plan = plans_.emplace_back(prepare(communicator, chunks));
                 all.push_back({fmt::format("ours, {}{}", moved,
                                            chunks == 0 ? fmt::format(" (chose {})", plan.chunks())
                                                        : fmt::format(", {} chunks", chunks)),
@@ -157,21 +155,13 @@ private:
         }
     }
 
-    ShardedGemm prepare(const Communicator& communicator, int chunks, bool registered)
+    ShardedGemm prepare(const Communicator& communicator, int chunks)
     {
         const ShardedGemmOptions options{.chunks = chunks};
         const auto b = b_.matrix(a_columns_, b_columns_);
         if (gathers_) {
-            MatrixOperand shard = a_.matrix(rows_.size, shape_.k);
-            if (registered) {
-                RegisteredMemory& memory = shards_.emplace_back(communicator.allocate(a_.size() * sizeof(bf16)));
-                tessera::detail::check(cudaMemcpyAsync(memory.data(), a_.data(), a_.size() * sizeof(bf16),
-                                                       cudaMemcpyDeviceToDevice, stream_.get()),
-                                       "cudaMemcpyAsync", "bench", std::source_location::current());
-                shard = memory.matrix<bf16>(rows_.size, shape_.k);
-            }
             return ShardedGemm::prepare(
-                communicator, ShardedMatrix::by_rows(communicator, shape_.m, shape_.k, shard),
+                communicator, ShardedMatrix::by_rows(communicator, shape_.m, shape_.k, a_.matrix(rows_.size, shape_.k)),
                 ShardedMatrix::by_columns(communicator, shape_.k, shape_.n, b),
                 ShardedMatrix::by_columns(communicator, shape_.m, shape_.n, d_.matrix(shape_.m, b_columns_)), {},
                 options);
@@ -200,7 +190,6 @@ private:
     DeviceBuffer<bf16> whole_;
     DeviceBuffer<bf16> expected_;
     DeviceBuffer<bf16> d_;
-    std::list<RegisteredMemory> shards_;
     std::list<ShardedGemm> plans_;
 };
 
@@ -242,7 +231,7 @@ void measure(const RankCommunicators& communicators, const DistributedOptions& o
     const Communicator& plain = *communicators.plain;
     const auto rank = static_cast<std::size_t>(plain.rank());
     const Stream stream(plain.device());
-    RankProblem problem(communicators, options, shape, collective, stream);
+    RankProblem problem(communicators, shape, collective, stream);
     const std::vector<DistributedContender> contenders = problem.contenders(communicators, options);
     ShapeReport report{.shape = shape, .collective = collective, .contenders = {}, .explained = {}};
     // The result of one GPU for each: the product of all that is gathered, or the sum of whole products.

@@ -33,7 +33,6 @@ struct DistributedOptions {
     std::size_t rounds = 7;
     std::size_t launches = 20;  ///< of a sample
     bool in_graph = true;
-    bool registered = true;  ///< A's shard is in registered memory
     bool explains = false;
     bool verifies = true;
 };

@@ -126,35 +126,6 @@ std::shared_ptr<CommunicatorState> take(ncclComm* comm, bool is_owned, const Com
 
 }  // namespace
 
-RegisteredMemory::RegisteredMemory(std::shared_ptr<detail::CommunicatorState> owner,
-                                   detail::RegisteredRange* range) noexcept
-    : owner_(std::move(owner)), range_(range)
-{}
-RegisteredMemory::RegisteredMemory(RegisteredMemory&& other) noexcept
-    : owner_(std::move(other.owner_)), range_(std::exchange(other.range_, nullptr))
-{}
-RegisteredMemory& RegisteredMemory::operator=(RegisteredMemory&& other) noexcept
-{
-    if (this != &other) {
-        free();
-        owner_ = std::move(other.owner_);
-        range_ = std::exchange(other.range_, nullptr);
-    }
-    return *this;
-}
-RegisteredMemory::~RegisteredMemory() { free(); }
-
-void RegisteredMemory::free() noexcept
-{
-    if (range_ != nullptr) {
-        owner_->free(std::exchange(range_, nullptr));
-    }
-    owner_.reset();
-}
-void* RegisteredMemory::data() const noexcept { return range_ == nullptr ? nullptr : range_->data; }
-std::size_t RegisteredMemory::bytes() const noexcept { return range_ == nullptr ? 0 : range_->bytes; }
-int RegisteredMemory::device() const noexcept { return owner_ == nullptr ? -1 : owner_->device().ordinal(); }
-
 Communicator::Communicator(std::shared_ptr<detail::CommunicatorState> state) noexcept
     : state_(std::move(state)), exceptions_(std::uncaught_exceptions())
 {}
@@ -282,11 +253,6 @@ ncclComm* Communicator::get() const noexcept { return state_->comm(); }
 void Communicator::synchronize(StreamRef stream, std::source_location caller) const
 {
     state_->synchronize(stream, "Communicator::synchronize", caller);
-}
-
-RegisteredMemory Communicator::allocate(std::size_t bytes, std::source_location caller) const
-{
-    return {state_, state_->allocate(bytes, true, "Communicator::allocate", caller)};
 }
 
 void Communicator::abort(const std::string& reason) const noexcept { state_->abort(reason); }

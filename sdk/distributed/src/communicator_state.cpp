@@ -401,7 +401,7 @@ RegisteredRange* CommunicatorState::allocate(std::size_t bytes, bool registers, 
 void CommunicatorState::free(RegisteredRange* range) noexcept
 {
     try {
-        const CurrentDevice current(device().ordinal(), "RegisteredMemory", std::source_location::current());
+        const CurrentDevice current(device().ordinal(), "ShardedGemm", std::source_location::current());
         const bool has_ended = quiesce();
         if (range->window != nullptr && parts_.comm != nullptr) {
             NcclResult result = nccl().window_deregister(parts_.comm, range->window);
@@ -413,25 +413,16 @@ void CommunicatorState::free(RegisteredRange* range) noexcept
         }
         // Freeing waits for the device: memory of one that hangs is lost instead.
         if (!has_ended) {
-            tessera::detail::drop("RegisteredMemory", "memory away: the device did not end its work");
+            tessera::detail::drop("ShardedGemm", "memory away: the device did not end its work");
         } else if (range->is_of_nccl) {
             nccl().mem_free(range->data);
         } else {
             tessera::detail::drop(cudaFree(range->data), "cudaFree");
         }
     } catch (const std::exception& error) {
-        tessera::detail::drop("RegisteredMemory", error.what());
+        tessera::detail::drop("ShardedGemm", error.what());
     }
     ranges_.remove_if([range](const RegisteredRange& each) { return &each == range; });
-}
-
-bool CommunicatorState::is_registered(const void* data, std::size_t bytes) const noexcept
-{
-    const auto* const begin = static_cast<const std::byte*>(data);
-    return std::any_of(ranges_.begin(), ranges_.end(), [&](const RegisteredRange& range) {
-        const auto* const first = static_cast<const std::byte*>(range.data);
-        return range.window != nullptr && begin >= first && begin + bytes <= first + range.bytes;
-    });
 }
 
 std::string CommunicatorState::describe() const

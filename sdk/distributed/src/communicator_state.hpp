@@ -85,9 +85,6 @@ public:
     RegisteredRange* allocate(std::size_t bytes, bool registers, std::string_view operation,
                               const std::source_location& caller);
     void free(RegisteredRange* range) noexcept;
-    /// Returns true if this memory is in one range that copy engines of other ranks reach.
-    bool is_registered(const void* data, std::size_t bytes) const noexcept;
-
     /// Device memory with `exchange_bytes` for each rank. Not allocated when it is used: in one process, a free on one device may wait
     /// for the other device, and that for this rank.
     static constexpr std::size_t exchange_bytes = 128;

@@ -175,7 +175,7 @@ private:
         schedule_.rows_between = shape_.m;
         const Share own = rows_of(shape_, shape_.rank);
         std::vector<int> copies(static_cast<std::size_t>(schedule_.chunks), -1);
-        for (int chunk = 0; chunk < schedule_.chunks && !shape_.reads_given; ++chunk) {
+        for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
             const Share part = chunk_of(own.size, schedule_.chunks, chunk);
             copies[static_cast<std::size_t>(chunk)] =
                 add({.kind = Step::Kind::copy,
@@ -189,18 +189,14 @@ private:
         for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
             const Share part = chunk_of(own.size, schedule_.chunks, chunk);
             const std::int64_t first = part.begin * shape_.ranks;
-            Step gather{.kind = Step::Kind::all_gather,
-                        .waits_for = copies[static_cast<std::size_t>(chunk)],
-                        .beside = true,
-                        .rows = part.size,
-                        .a_row = part.begin,
-                        .d = Place::between,
-                        .d_row = first};
-            if (!shape_.reads_given) {
-                gather.a = Place::between;
-                gather.a_row = first + shape_.rank * part.size;
-            }
-            const int arrival = add(gather);
+            const int arrival = add({.kind = Step::Kind::all_gather,
+                                     .waits_for = copies[static_cast<std::size_t>(chunk)],
+                                     .beside = true,
+                                     .rows = part.size,
+                                     .a = Place::between,
+                                     .a_row = first + shape_.rank * part.size,
+                                     .d = Place::between,
+                                     .d_row = first});
             if (chunk == 0) {
                 add({.block = shape_.rank, .rows = own.size, .d_row = own.begin});
             }

@@ -24,7 +24,6 @@ struct ShardedShape {
     std::size_t moved_bytes = 0;     ///< of an element that travels
     bool uses_copies = false;        ///< copy engines move data, if all parts are equal
     bool may_reduce_at_once = true;  ///< NCCL's reduce-scatter can store D
-    bool reads_given = false;        ///< copy engines read A where it is
 };
 
 /// Where an operand of a step is.

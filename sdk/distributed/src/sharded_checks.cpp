@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <vector>
 
 #include "tessera/error.hpp"
@@ -139,8 +138,7 @@ ShardedShape shape_of(const CommunicatorState& state, const ShardedMatrix& a, co
             .moved_columns = is_summed ? d.columns : a.columns,
             .moved_bytes = size_of(is_summed ? d_type : a.local.type),
             .uses_copies = state.uses_copies(),
-            .may_reduce_at_once = has_nothing_after && is_packed(d.local),
-            .reads_given = kind == ShardedKind::all_gather && std::getenv("TESSERA_GATHER") != nullptr};
+            .may_reduce_at_once = has_nothing_after && is_packed(d.local)};
 }
 
 Agreement agreement_of(const Schedule& schedule, const ShardedMatrix& a, const ShardedMatrix& b, const ShardedMatrix& d,

@@ -2,13 +2,11 @@
 
 /// @file
 /// @ingroup distributed
-/// @brief `Communicator`: the GPUs that multiply together, over NCCL. `RegisteredMemory`: memory that their copy engines reach.
+/// @brief `Communicator`: the GPUs that multiply together, over NCCL.
 ///
 /// NCCL is found at run time; docs/tensor-parallel.md says where. Nothing of it is needed to build.
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <source_location>
@@ -17,10 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/detail/element_count.hpp"
 #include "tessera/device.hpp"
 #include "tessera/error.hpp"
-#include "tessera/matrix_view.hpp"
 #include "tessera/stream.hpp"
 
 struct ncclComm;  ///< NCCL's own: `ncclComm_t` of nccl.h is a pointer to it
@@ -56,57 +52,9 @@ private:
     int rank_;
 };
 
-class Communicator;
-
 namespace detail {
 class CommunicatorState;
-struct RegisteredRange;
 }  // namespace detail
-
-/// Owns device memory that was registered with a communicator, so that copy engines of other GPUs reach it. Move-only. Made by
-/// `Communicator::allocate`. Freeing waits for the device; on all ranks in the same order.
-///
-/// @par Thread safety
-/// As for the communicator.
-class RegisteredMemory {
-public:
-    /// No memory.
-    RegisteredMemory() = default;
-    /// Moves the memory; `other` has none afterwards.
-    RegisteredMemory(RegisteredMemory&& other) noexcept;
-    /// Frees what this has, then moves.
-    RegisteredMemory& operator=(RegisteredMemory&& other) noexcept;
-    RegisteredMemory(const RegisteredMemory&) = delete;
-    RegisteredMemory& operator=(const RegisteredMemory&) = delete;
-    /// Frees the memory.
-    ~RegisteredMemory();
-
-    /// Returns the address, a multiple of 4096; null if there is no memory.
-    void* data() const noexcept;
-    /// Returns the size in bytes.
-    std::size_t bytes() const noexcept;
-
-    /// Returns a view of a matrix without gaps at the beginning of the memory.
-    /// @throws Error  `out_of_range` if the memory is too small, `invalid_argument`, `size_overflow`
-    template <class T, class Order = RowMajor>
-    MatrixView<T, Order> matrix(std::int64_t rows, std::int64_t columns,
-                                std::source_location caller = std::source_location::current()) const
-    {
-        return tessera::detail::checked_matrix<Order>(
-            "RegisteredMemory::matrix", static_cast<T*>(data()), bytes() / sizeof(T), device(), rows, columns,
-            tessera::detail::packed_leading_dimension<Order>(rows, columns), caller);
-    }
-
-private:
-    friend class Communicator;
-    friend class detail::CommunicatorState;
-    RegisteredMemory(std::shared_ptr<detail::CommunicatorState> owner, detail::RegisteredRange* range) noexcept;
-    int device() const noexcept;
-    void free() noexcept;
-
-    std::shared_ptr<detail::CommunicatorState> owner_;
-    detail::RegisteredRange* range_ = nullptr;
-};
 
 /// One rank of a group of GPUs that multiply together. Move-only.
 ///
@@ -126,12 +74,12 @@ private:
 /// call throws the same error. `Stream::synchronize` knows nothing of this: wait with `Communicator::synchronize`.
 ///
 /// @par Lifetime
-/// Plans and memory made from a communicator keep what they need of it alive. The last to be destroyed ends it: regularly if all
+/// Plans made from a communicator keep what they need of it alive. The last to be destroyed ends it: regularly if all
 /// went well, otherwise by aborting it. Graphs with products of it must be destroyed before: NCCL waits for them. A communicator
 /// that is destroyed while an exception passes tells the other ranks.
 ///
 /// @par Thread safety
-/// One thread at a time uses a communicator, its memory and its plans. `abort` may be called from any thread.
+/// One thread at a time uses a communicator and its plans. `abort` may be called from any thread.
 class Communicator {
 public:
     /// Joins the group that the environment describes: RANK, WORLD_SIZE and LOCAL_RANK, as torchrun sets them, or the variables
@@ -198,10 +146,6 @@ public:
     /// ends if another rank fails.
     /// @throws Error  `context_lost` if some of the work failed on this device, which the other ranks then are told; RankError
     void synchronize(StreamRef stream, std::source_location caller = std::source_location::current()) const;
-
-    /// Allocates `bytes` that the copy engines of all ranks reach. Collective: all ranks allocate the same size. Blocks.
-    /// @throws Error  `out_of_memory`, RankError
-    RegisteredMemory allocate(std::size_t bytes, std::source_location caller = std::source_location::current()) const;
 
     /// Ends the communicator on all ranks: their waits throw a RankError that names this rank and `reason`. Does not wait.
     void abort(const std::string& reason) const noexcept;
