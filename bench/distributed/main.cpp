@@ -153,7 +153,9 @@ int run(int argc, char** argv)
     app.add_flag("--explain", line.options.explains, "print the schedules");
     app.add_flag("--no-check{false}", line.options.verifies, "do not compare results");
     try {
-        app.parse(argc, argv);
+        std::vector<std::string> arguments(argv + 1, argv + argc);
+        std::reverse(arguments.begin(), arguments.end());  // CLI11 expects the vector in reverse
+        app.parse(arguments);
         for (const std::string& text : line.shapes) {
             line.options.shapes.push_back(shape_of(text));
         }

@@ -36,7 +36,7 @@ struct PlannedFailure {
     std::atomic<int> calls_left{0};
     std::atomic<int> result{0};
 
-    PlannedFailure()
+    PlannedFailure() noexcept
     {
         int of_rank = 0;
         int call = 0;
