@@ -19,7 +19,8 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr auto timeout = 1500ms;
-constexpr CommunicatorOptions impatient{.timeout = timeout};
+// Copy engines that wait for a rank cannot be called back: for them, processes.sh ends whole processes.
+constexpr CommunicatorOptions impatient{.timeout = timeout, .copy_engines = false};
 
 /// A product of 2 ranks, and what it needs.
 class SmallProduct {
@@ -66,23 +67,21 @@ RankErrors run_two(const std::function<void(const Communicator&)>& work, const C
 
 TEST_CASE("a rank that throws ends the wait of the others, which name it")
 {
-    for (const bool copies : {true, false}) {
-        const auto start = Clock::now();
-        const RankErrors errors = run_two(
-            [](const Communicator& communicator) {
-                const SmallProduct product(communicator);
-                if (communicator.rank() == 1) {
-                    throw std::runtime_error("out of coffee");
-                }
-                product.launch();
-                communicator.synchronize(product.stream());
-            },
-            {.timeout = 20s, .copy_engines = copies});
-        CHECK(Clock::now() - start < 10s);  // much less than the timeout
-        CHECK(errors.texts[1] == "out of coffee");
-        CHECK(errors.culprits[0] == 1);
-        CHECK(contains(errors.texts[0], "rank 1 of 2"));
-    }
+    const auto start = Clock::now();
+    const RankErrors errors = run_two(
+        [](const Communicator& communicator) {
+            const SmallProduct product(communicator);
+            if (communicator.rank() == 1) {
+                throw std::runtime_error("out of coffee");
+            }
+            product.launch();
+            communicator.synchronize(product.stream());
+        },
+        {.timeout = 20s, .copy_engines = false});
+    CHECK(Clock::now() - start < 10s);  // much less than the timeout
+    CHECK(errors.texts[1] == "out of coffee");
+    CHECK(errors.culprits[0] == 1);
+    CHECK(contains(errors.texts[0], "rank 1 of 2"));
 }
 
 TEST_CASE("a rank that does not come is named when time is up")
@@ -113,7 +112,7 @@ TEST_CASE("a rank that leaves too early is named before time is up")
             product.launch();
             communicator.synchronize(product.stream());
         },
-        {.timeout = 20s});
+        {.timeout = 20s, .copy_engines = false});
     CHECK(errors.culprits[1] == 0);
     CHECK(contains(errors.texts[1], "rank 0 of 2 left after"));
 }
@@ -134,8 +133,8 @@ TEST_CASE("an error of NCCL's is reported by all ranks, with the rank on which i
     });
     CHECK(errors.culprits[0] == 1);
     CHECK(errors.culprits[1] == 1);
-    CHECK(contains(errors.texts[0], "ncclAllGather returned unhandled system error (2)"));
-    CHECK(contains(errors.texts[1], "ncclAllGather returned unhandled system error (2)"));
+    CHECK(contains(errors.texts[0], "returned unhandled system error (2)"));
+    CHECK(contains(errors.texts[1], "returned unhandled system error (2)"));
 }
 
 TEST_CASE("an error while joining is the error of all")
