@@ -45,6 +45,6 @@ foreach(file IN ITEMS LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 endforeach()
 run(${CMAKE_COMMAND} "-DROOT=${documentation}" -P ${TESSERA_SOURCE}/docs/checks/check_links.cmake)
 
-configure_and_build(${SOURCE}/consumer -DCMAKE_PREFIX_PATH=${prefix})
+configure_and_build(${SOURCE}/consumer -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_MODULE_PATH=${SOURCE}/modules)
 run_built(consumer PRINTS ${explained})
 run_built(distributed_consumer PRINTS "rank 1 of 3 has 4 of 11 rows")

@@ -4,7 +4,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/run_steps.cmake)
 
 file(REMOVE_RECURSE ${WORK})
 configure_and_build(${SOURCE}/subproject -DFETCHCONTENT_SOURCE_DIR_TESSERA=${TESSERA_SOURCE}
-    -DTESSERA_ARCHITECTURES=75-virtual -DCMAKE_CUDA_FLAGS=--Ofast-compile=max)
+    -DTESSERA_ARCHITECTURES=75-virtual -DCMAKE_CUDA_FLAGS=--Ofast-compile=max -DCMAKE_MODULE_PATH=${SOURCE}/modules)
 run_built(consumer PRINTS ${explained})
 
 # A project that takes the SDK in gets the SDK: no tests, examples or benchmarks.
