@@ -346,6 +346,10 @@ void connect(const ShardedPlan& plan, const std::source_location& caller)
     state.synchronize(state.stream(), operation, caller);
 }
 
+// What the plan's memory is written by, and when:
+// - by this rank (a copy of A, partial sums), on `stream`, which has waited for all communication of the launch before;
+// - by other ranks. NCCL's collectives of copy engines begin with a meeting of all ranks, and a receive is this rank's own. Both come
+//   after an event of this launch on `stream`, so that the products of the launch before have read what is overwritten.
 void launch(const ShardedPlan& plan, StreamRef stream, const Operands& operands, const std::source_location& caller)
 {
     constexpr std::string_view operation = "ShardedGemm::launch";
