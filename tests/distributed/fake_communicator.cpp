@@ -1,5 +1,7 @@
 #include "fake_communicator.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -116,6 +118,41 @@ void ncclComm::enqueue_receive(std::byte* to, std::size_t bytes, int from, cudaS
     on_host(stream, [this, &channel] { wait([&] { return channel.written > channel.read; }); });
     check(cudaMemcpyAsync(to, region.slot(from, rank), bytes, cudaMemcpyHostToDevice, stream));
     on_host(stream, [&channel] { ++channel.read; });
+}
+
+bool ncclComm::is_in_one_process() const
+{
+    for (int other = 0; other < size; ++other) {
+        if (region.shared().process[other] != getpid()) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void ncclComm::enqueue_copies(const std::byte* from, std::size_t bytes, std::uint64_t window, std::size_t offset,
+                              cudaStream_t stream)
+{
+    // Numbers are counted when the work runs: a graph runs it again.
+    const auto meet = [this](std::atomic<std::uint64_t>* arrived) {
+        const std::uint64_t number = ++arrived[rank];
+        wait([&] {
+            for (int other = 0; other < size; ++other) {
+                if (arrived[other] < number) {
+                    return false;
+                }
+            }
+            return true;
+        });
+    };
+    on_host(stream, [this, meet] { meet(region.shared().ready); });
+    for (int other = 0; other < size; ++other) {
+        std::byte* const to = region.shared().window_begin[window % most_windows][other] + offset;
+        if (to != from) {
+            check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+        }
+    }
+    on_host(stream, [this, meet] { meet(region.shared().complete); });
 }
 
 void ncclComm::enqueue_sum(std::byte* to, std::size_t bytes, NcclType type, cudaStream_t stream)

@@ -40,6 +40,13 @@ struct ncclComm {
     // Parts of a message are at most a slot long.
     void enqueue_send(const std::byte* from, std::size_t bytes, int to, cudaStream_t stream);
     void enqueue_receive(std::byte* to, std::size_t bytes, int from, cudaStream_t stream);
+    /// Writes this rank's part into all ranks' memory by copies, as early as NCCL's copy engines may: once all ranks have come here.
+    /// @param window  number of the window that is written to
+    /// @param offset  of this rank's part in it
+    void enqueue_copies(const std::byte* from, std::size_t bytes, std::uint64_t window, std::size_t offset,
+                        cudaStream_t stream);
+    /// Returns true if all ranks are of this process.
+    bool is_in_one_process() const;
     /// Sums what all ranks have sent to this one, into `to`.
     void enqueue_sum(std::byte* to, std::size_t bytes, fake_nccl::NcclType type, cudaStream_t stream);
 
@@ -54,6 +61,7 @@ struct ncclComm {
     struct Window {
         const std::byte* begin;
         std::size_t bytes;
+        std::uint64_t number;
     };
     std::vector<std::unique_ptr<Window>> registered;
 

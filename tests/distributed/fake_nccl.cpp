@@ -114,12 +114,13 @@ NcclResult add(Call call)
 
 std::size_t size_of(NcclType type) { return type == NcclType::f32 ? 4 : type == NcclType::uint8 ? 1 : 2; }
 
-bool is_registered(const ncclComm& comm, const void* data, std::size_t bytes)
+const ncclComm::Window* window_of(const ncclComm& comm, const void* data, std::size_t bytes)
 {
     const auto* const begin = static_cast<const std::byte*>(data);
-    return std::any_of(comm.registered.begin(), comm.registered.end(), [&](const auto& window) {
+    const auto found = std::find_if(comm.registered.begin(), comm.registered.end(), [&](const auto& window) {
         return begin >= window->begin && begin + bytes <= window->begin + window->bytes;
     });
+    return found == comm.registered.end() ? nullptr : found->get();
 }
 
 }  // namespace
@@ -244,9 +245,18 @@ NcclResult ncclAllGather(const void* from, void* to, std::size_t count, NcclType
     const std::size_t own = count * size_of(type);
     const auto* const source = static_cast<const std::byte*>(from);
     auto* const target = static_cast<std::byte*>(to);
-    if (comm->config.cta_policy == 2 && is_registered(*comm, from, own) &&
-        is_registered(*comm, to, own * static_cast<std::size_t>(comm->size))) {
-        ++copies;
+    const ncclComm::Window* const window = window_of(*comm, to, own * static_cast<std::size_t>(comm->size));
+    const bool by_copies = comm->config.cta_policy == 2 && window_of(*comm, from, own) != nullptr && window != nullptr;
+    copies += by_copies ? 1 : 0;
+    if (by_copies && comm->is_in_one_process()) {
+        std::byte* const part = target + static_cast<std::size_t>(comm->rank) * own;
+        const auto offset = static_cast<std::size_t>(part - window->begin);
+        return add({comm,
+                    1,
+                    [=, number = window->number](std::size_t /*begin*/, std::size_t /*bytes*/) {
+                        comm->enqueue_copies(source, own, number, offset, stream);
+                    },
+                    {}});
     }
     return add({comm, own,
                 [=](std::size_t begin, std::size_t bytes) {
@@ -318,6 +328,8 @@ NcclResult ncclCommWindowRegister(ncclComm* comm, void* memory, std::size_t byte
     const auto number = ++comm->windows;
     // As NCCL 2.28 does, it returns success although the work goes on.
     comm->begin([=] {
+        comm->region.shared().process[comm->rank] = getpid();
+        comm->region.shared().window_begin[number % most_windows][comm->rank] = static_cast<std::byte*>(memory);
         comm->region.shared().windows[comm->rank] = number;
         comm->wait([=] {
             for (int other = 0; other < comm->size; ++other) {
@@ -330,7 +342,7 @@ NcclResult ncclCommWindowRegister(ncclComm* comm, void* memory, std::size_t byte
         if (std::getenv("FAKE_NCCL_NO_WINDOWS") == nullptr) {
             ++windows;
             comm->registered.push_back(
-                std::make_unique<ncclComm::Window>(static_cast<const std::byte*>(memory), bytes));
+                std::make_unique<ncclComm::Window>(static_cast<const std::byte*>(memory), bytes, number));
             *window = comm->registered.back().get();
         }
         return NcclResult::success;

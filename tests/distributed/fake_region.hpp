@@ -11,6 +11,7 @@
 namespace fake_nccl {
 
 inline constexpr int most_ranks = 8;
+inline constexpr std::uint64_t most_windows = 64;
 inline constexpr std::size_t slot_bytes = std::size_t{256} << 10;
 
 /// One message at a time from one rank to another, or to itself.
@@ -23,6 +24,10 @@ struct Shared {
     std::atomic<int> joined;
     std::atomic<int> left;
     std::atomic<std::uint64_t> windows[most_ranks];
+    std::atomic<std::byte*> window_begin[most_windows][most_ranks];  // where this process has it
+    std::atomic<int> process[most_ranks];
+    std::atomic<std::uint64_t> ready[most_ranks];     // copies that a rank has begun, and that others may write for
+    std::atomic<std::uint64_t> complete[most_ranks];  // copies that a rank has ended
     Channel channels[most_ranks][most_ranks];
 };
 
