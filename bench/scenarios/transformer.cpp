@@ -272,7 +272,7 @@ Outcome run_transformer(const Context& context)
         });
         recorder.on_stream("attention", stream, [&] {
             bench::tile_programs().attention(stream, heads_of(to.qkv, sizes, 0, 3), heads_of(to.qkv, sizes, 1, 3),
-                                  heads_of(to.qkv, sizes, 2, 3), heads_of(to.attended, sizes, 0, 1), false);
+                                             heads_of(to.qkv, sizes, 2, 3), heads_of(to.attended, sizes, 0, 1), false);
         });
         recorder.on_stream("output", stream, [&] {
             multiply(to.attended, block.out, to.x1,

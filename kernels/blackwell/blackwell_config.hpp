@@ -49,10 +49,10 @@ struct BlackwellConfig {
     // Blocks of 128 rows in tensor memory. With 2 * m_tiles, an epilogue overlaps the next tile.
     std::uint32_t accumulators = 2;
     std::uint32_t epilogue_groups = 1;  // warpgroups that store; with two, each stores every other block of rows
-    bool copies = false;               // has the fallback load for operands that TMA cannot address
-    bool swizzled = true;              // 128-byte swizzle; otherwise boxes of 16 bytes
-    bool multicast = false;            // the CTAs or pairs of the cluster load a part of B each, for all
-    Roles roles = Roles::specialized;  // which warps load and multiply
+    bool copies = false;                // has the fallback load for operands that TMA cannot address
+    bool swizzled = true;               // 128-byte swizzle; otherwise boxes of 16 bytes
+    bool multicast = false;             // the CTAs or pairs of the cluster load a part of B each, for all
+    Roles roles = Roles::specialized;   // which warps load and multiply
     Scheduling scheduling = Scheduling::launch_control;  // how a cluster gets its next tile
 
     TESSERA_DETAIL_HOST_DEVICE constexpr std::uint32_t group_size() const { return group == CtaGroup::pair ? 2 : 1; }
