@@ -156,6 +156,56 @@ void multiply(const Communicator& communicator, const Whole& whole, const Case& 
     }
 }
 
+/// Launches a plan for two pairs of A and D in turn, without waiting: what one launch gathers or sums must not be that of the next.
+void multiply_in_turn(const Communicator& communicator, bool gathers)
+{
+    constexpr std::int64_t m = 256;
+    constexpr std::int64_t n = 64;
+    constexpr std::int64_t k = 64;
+    constexpr int launches = 6;
+    const Share rows = Share::of(m, communicator.size(), communicator.rank());
+    const Share inner = Share::of(k, communicator.size(), communicator.rank());
+    const Share columns = Share::of(n, communicator.size(), communicator.rank());
+    const Stream stream(communicator.device());
+    const std::int64_t a_rows = gathers ? rows.size : m;
+    const std::int64_t a_columns = gathers ? k : inner.size;
+    const std::int64_t d_rows = gathers ? m : rows.size;
+    const std::int64_t d_columns = gathers ? columns.size : n;
+    std::vector<DeviceBuffer<bf16>> a;
+    std::vector<DeviceBuffer<bf16>> d;
+    for (int i = 0; i < launches; ++i) {
+        a.emplace_back(stream, a_rows * a_columns);
+        a.back().fill(stream, bf16(static_cast<float>(i + 1)));
+        d.emplace_back(stream, d_rows * d_columns);
+    }
+    DeviceBuffer<bf16> b(stream, a_columns * d_columns);
+    b.fill(stream, bf16(0.25F));
+    const auto matrix_a = [&](std::size_t i) {
+        return gathers ? ShardedMatrix::by_rows(communicator, m, k, a[i].matrix(a_rows, a_columns))
+                       : ShardedMatrix::by_columns(communicator, m, k, a[i].matrix(a_rows, a_columns));
+    };
+    const auto matrix_d = [&](std::size_t i) {
+        return gathers ? ShardedMatrix::by_columns(communicator, m, n, d[i].matrix(d_rows, d_columns))
+                       : ShardedMatrix::by_rows(communicator, m, n, d[i].matrix(d_rows, d_columns));
+    };
+    const auto matrix_b = gathers ? ShardedMatrix::by_columns(communicator, k, n, b.matrix(a_columns, d_columns))
+                                  : ShardedMatrix::by_rows(communicator, k, n, b.matrix(a_columns, d_columns));
+    const auto product = ShardedGemm::prepare(communicator, matrix_a(0), matrix_b, matrix_d(0), {}, {.chunks = 2});
+    for (std::size_t i = 0; i < launches; ++i) {
+        product.launch(stream, matrix_a(i), matrix_b, matrix_d(i));
+    }
+    communicator.synchronize(stream);
+    for (std::size_t i = 0; i < launches; ++i) {
+        const float expected = static_cast<float>(i + 1) * k / 4;
+        for (const bf16 value : d[i].to_vector()) {
+            if (float(value) != expected) {
+                throw std::runtime_error(
+                    fmt::format("rank {}: launch {} has {}, not {}", communicator.rank(), i, float(value), expected));
+            }
+        }
+    }
+}
+
 template <class T>
 void check(const Case& one, const CommunicatorOptions& options = {}, int ranks = Device::count())
 {
@@ -230,6 +280,19 @@ TEST_CASE("launches that follow each other do not overwrite what the earlier one
 {
     for (const Kind kind : {Kind::gather, Kind::scatter, Kind::reduce}) {
         check<bf16>({.kind = kind, .m = 64, .n = 32, .k = 32, .chunks = 2, .launches = 4});
+    }
+}
+
+TEST_CASE("launches with other matrices that follow each other are all right")
+{
+    for (const bool copies : {true, false}) {
+        for (const bool gathers : {true, false}) {
+            const RankErrors errors =
+                run_ranks(communicators_of(2, {.copy_engines = copies}),
+                          [&](const Communicator& communicator) { multiply_in_turn(communicator, gathers); });
+            CHECK(errors.texts[0] == "");
+            CHECK(errors.texts[1] == "");
+        }
     }
 }
 
