@@ -54,8 +54,9 @@ struct ShardedMatrix {
     Sharding sharding = Sharding::replicated;  ///< how it is divided
     int grid_rows = 1;                         ///< ranks that the rows are divided among
     int grid_columns = 1;                      ///< ranks that the columns are divided among
-    int rank = 0;              ///< of the communicator; rank r has block (r / grid_columns, r % grid_columns)
-    MatrixOperand local = {};  ///< this rank's part
+    int rank = 0;  ///< of the communicator; rank r has block (r / grid_columns, r % grid_columns)
+    // Braces: Doxygen takes "local =" for a word of another language, and loses the name.
+    MatrixOperand local{};  ///< this rank's part
 
     /// Each rank has all of the matrix.
     /// @param rows, columns  extents of the whole matrix, on each rank the same
