@@ -10,6 +10,7 @@
 #include <source_location>
 #include <type_traits>
 
+#include "tessera/detail/refused.hpp"
 #include "tessera/device_span.hpp"
 #include "tessera/matrix_view.hpp"
 #include "tessera/stream.hpp"
@@ -24,6 +25,14 @@ void require_epilogue_vector(const char* name, std::size_t size, std::int64_t ex
 /// Checks a matrix of an epilogue. @throws Error  `shape_mismatch`
 void require_epilogue_matrix(std::int64_t rows, std::int64_t columns, std::int64_t count, std::int64_t d_rows,
                              std::int64_t d_columns, std::int64_t d_count, const std::source_location& caller);
+
+/// Fails to compile, with the sentence for what was passed as a vector.
+template <class Other>
+constexpr void refuse_as_vector()
+{
+    static_assert(tessera::detail::always_false<Other>,
+                  "tessera: per_column and per_row take a vector on the device: pass tile::per_column(buffer.span())");
+}
 
 /// Returns a single matrix as a batch.
 template <class T, class Order>
@@ -139,6 +148,29 @@ template <class T, class Order>
 PerElement<std::remove_const_t<T>, Order> per_element(const BatchView<T, Order>& values)
 {
     return PerElement<std::remove_const_t<T>, Order>(values);
+}
+
+/// Refuses to compile for any other type, with a message that says what to pass.
+template <class Other>
+PerColumn<float> per_column(const Other& /*other*/)
+{
+    detail::refuse_as_vector<Other>();
+    return PerColumn<float>({});
+}
+/// Refuses to compile for any other type, with a message that says what to pass.
+template <class Other>
+PerRow<float> per_row(const Other& /*other*/)
+{
+    detail::refuse_as_vector<Other>();
+    return PerRow<float>({});
+}
+/// Refuses to compile for any other type, with a message that says what to pass.
+template <class Other>
+PerColumn<float> per_element(const Other& /*other*/)
+{
+    static_assert(tessera::detail::always_false<Other>,
+                  "tessera: per_element takes a matrix: pass tile::per_element(buffer.matrix(rows, columns))");
+    return PerColumn<float>({});
 }
 
 namespace detail {
