@@ -19,7 +19,7 @@ endif()
 # Before 1.0 a minor release may break programs, so the shared library's name has both numbers.
 if(GENERATOR STREQUAL "Ninja")
     configure(${SOURCE}/cuda_consumer -DTESSERA_SOURCE=${TESSERA_SOURCE} -DBUILD_SHARED_LIBS=ON)
-    file(STRINGS ${WORK}/build/build.ninja names REGEX "^ *SONAME = libtessera")
+    file(STRINGS ${WORK}/build/build.ninja names REGEX "^ *SONAME = libtessera[.]")
     string(REGEX REPLACE "[.][0-9]+$" "" expected "libtessera.so.${TESSERA_VERSION}")
     if(TESSERA_VERSION VERSION_LESS 1.0 AND NOT names MATCHES "SONAME = ${expected}$")
         message(FATAL_ERROR "the soname is not ${expected}: ${names}")

@@ -49,16 +49,16 @@ DeviceProperties limited(DeviceProperties device, int max_sms)
     return device;
 }
 
-/// Returns the facts of `device` with at most `max_sms` SMs. They live as long as the process, as a plan needs them.
-const DeviceProperties& kept_limited(const DeviceProperties& device, int max_sms)
+/// Returns the facts of a device, which live as long as the process, with at most `max_sms` SMs. So do these, as a plan needs them.
+const DeviceProperties* kept_limited(const DeviceProperties* device, int max_sms)
 {
-    if (max_sms <= 0 || max_sms >= device.sm_count) {
+    if (max_sms <= 0 || max_sms >= device->sm_count) {
         return device;
     }
     static auto* const mutex = new std::mutex;
     static auto* const kept = new std::map<std::pair<const DeviceProperties*, int>, DeviceProperties>;
     const std::scoped_lock lock(*mutex);
-    return kept->try_emplace({&device, max_sms}, limited(device, max_sms)).first->second;
+    return &kept->try_emplace({device, max_sms}, limited(*device, max_sms)).first->second;
 }
 
 void require_enqueued(const detail::CallStatus& ended, Variant variant, const GemmProblem& problem,
@@ -241,7 +241,7 @@ GemmPlan GemmPlan::prepare(const Device& device, const GemmProblem& problem, Var
     constexpr std::string_view operation = "GemmPlan::prepare";
     detail::require_valid(problem, operation, caller);
     const GemmProblem planned = detail::resolved(problem);
-    const DeviceProperties& properties = kept_limited(device.properties(), planned.max_sms);
+    const DeviceProperties& properties = *kept_limited(&device.properties(), planned.max_sms);
     const detail::KernelChoice chosen =
         detail::choose_kernel(detail::one_launch(planned), properties, variant, operation, caller, workspace_limit);
     return {planned, properties, device.ordinal(), variant, workspace_limit, chosen};

@@ -80,7 +80,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
 
     // The warps of a CTA store its rows side by side, and one block after the other if they have one warpgroup.
     const bool by_tma = !choice.swapped && !is_float8(problem.output);
-    const double chunks = config.m_tiles / config.epilogue_groups * divide_up(std::min(columns, n), 16);
+    const double chunks = config.m_tiles * divide_up(std::min(columns, n), 16) / config.epilogue_groups;
     const double epilogue = chunks * (by_tma ? chunk_cycles : general_chunk_cycles);
     const bool overlaps = config.accumulators > config.m_tiles;
     const double loop = load.stages * step;
