@@ -3,7 +3,7 @@
 
     tessera-emu --device b200 --statistics json:COUNTS -- notebook.py run NOTEBOOK     runs the cells; fails on a difference
     tessera-emu ... -- notebook.py write NOTEBOOK                                      writes what they print into the notebook
-    notebook.py counts COUNTS BYTES ...      fails unless its tile programs, in their order, copied so many bytes to shared memory
+    notebook.py counts COUNTS BYTES ...      fails unless its tile programs, in their order, loaded so many bytes to shared memory
 """
 
 import contextlib
@@ -36,9 +36,9 @@ def run(path: Path, write: bool) -> int:
 
 def counts(path: Path, expected: list[int]) -> int:
     launches = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    copied = [launch["statistics"]["async_copy_bytes"] for launch in launches if "tile" in launch["kernel_name"]]
+    copied = [launch["statistics"]["tma_load_bytes"] for launch in launches if "tile" in launch["kernel_name"]]
     if copied != expected:
-        print(f"the tile programs copied {copied} bytes; on paper {expected}", file=sys.stderr)
+        print(f"the tile programs loaded {copied} bytes; on paper {expected}", file=sys.stderr)
     return 0 if copied == expected else 1
 
 

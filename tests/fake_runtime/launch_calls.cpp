@@ -135,6 +135,17 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
     });
 }
 
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int, std::size_t)
+{
+    return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&] {
+        if (find_kernel(function) == nullptr) {
+            return cudaErrorInvalidDeviceFunction;
+        }
+        *blocks = 1;
+        return cudaSuccess;
+    });
+}
+
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments)
 {
     return call("cudaLaunchKernelExC", [&] {

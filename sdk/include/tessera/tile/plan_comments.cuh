@@ -15,6 +15,8 @@
 
 namespace tessera::tile::detail {
 
+enum class Along : std::uint8_t;  // plan.hpp
+
 template <class Layout, std::size_t Bytes>
 __device__ __forceinline__ void need_scratch()
 {
