@@ -14,9 +14,6 @@
 namespace tessera::bench {
 namespace {
 
-constexpr float bf16_tolerance = 0.01F;
-constexpr std::size_t rotated_bytes = std::size_t{300} << 20U;  // several times what L2 holds
-
 /// The operands of a product, several times.
 class Operands {
 public:

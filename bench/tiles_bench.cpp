@@ -19,8 +19,6 @@ namespace tessera::bench {
 namespace {
 
 constexpr std::int64_t heads = 16;
-constexpr float bf16_tolerance = 0.01F;  // a unit in the last place, or what cancels of sums of some hundred
-constexpr std::size_t rotated_bytes = std::size_t{300} << 20U;  // several times what L2 holds
 
 class Tiles {
 public:

@@ -14,6 +14,9 @@
 
 namespace tessera::bench {
 
+inline constexpr float bf16_tolerance = 0.01F;  ///< a unit in the last place, or what cancels of sums of some hundred
+inline constexpr std::size_t rotated_bytes = std::size_t{300} << 20U;  ///< of operands: several times what L2 holds
+
 struct TilesOptions {
     std::vector<Shape> shapes;          ///< of products
     std::vector<std::int64_t> lengths;  ///< of attention, in tokens; 16 heads

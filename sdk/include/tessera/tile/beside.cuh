@@ -152,12 +152,16 @@ struct Inputs<std::index_sequence<Indices...>, Types...> : NumberedInput<Indices
     }
 };
 
+/// True for the operands of a program that are vectors.
+template <class Input>
+inline constexpr bool is_vector_input = Input::rows == 1 || Input::columns == 1;
+
 /// How an input is read beside a tile in Layout.
 template <class Layout, Edges At, class Input>
 struct beside_of;
 template <class Layout, Edges At, class T, int R, int C, class Order, class E>
 struct beside_of<Layout, At, Input<T, R, C, Order, E>> {
-    static constexpr bool is_vector = R == 1 || C == 1;
+    static constexpr bool is_vector = is_vector_input<Input<T, R, C, Order, E>>;
     using type = std::conditional_t<is_vector, VectorBeside<Layout, At, T, R, C, Order>,
                                     MatrixBeside<Layout, At, T, R, C, Order>>;
 
@@ -172,10 +176,6 @@ struct beside_of<Layout, At, Input<T, R, C, Order, E>> {
         }
     }
 };
-
-/// True for the operands of a program that are vectors.
-template <class Input>
-inline constexpr bool is_vector_input = Input::rows == 1 || Input::columns == 1;
 
 /// What was begun for operands, and whether threads must meet before they read it.
 template <bool HasVectors, class All>

@@ -204,7 +204,7 @@ TESSERA_DETAIL_HOST_DEVICE inline void note_whole([[maybe_unused]] const View& v
 #endif
 }
 
-/// Notes a band of which the tile is held.
+/// Notes a band whose one tile is held.
 TESSERA_DETAIL_HOST_DEVICE inline void note_held_band([[maybe_unused]] int steps)
 {
 #ifndef __CUDA_ARCH__
