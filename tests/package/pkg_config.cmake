@@ -23,8 +23,12 @@ foreach(options IN ITEMS "--static" "")
     endif()
     run(${PKG_CONFIG} --cflags --libs ${options} tessera)
     separate_arguments(flags UNIX_COMMAND "${output}")
+    # The CUDA runtime need not be where the dynamic linker looks.
+    set(folders ${flags})
+    list(FILTER folders INCLUDE REGEX "^-L")
+    list(TRANSFORM folders REPLACE "^-L" "-Wl,-rpath,")
     # The linker is the C linker, so the flags must include everything that C++ needs.
-    run(${CXX_COMPILER} -std=c++20 -nodefaultlibs ${SOURCE}/consumer/main.cpp ${flags} -lm -lgcc_s -lgcc -lc
+    run(${CXX_COMPILER} -std=c++20 -nodefaultlibs ${SOURCE}/consumer/main.cpp ${flags} ${folders} -lm -lgcc_s -lgcc -lc
         -o ${WORK}/build/consumer)
     run_built(consumer PRINTS ${explained})
 endforeach()

@@ -82,14 +82,30 @@ void find(void* library, const char* name, Function& function, const std::source
     }
 }
 
+/// Returns the folder with NVRTC.
+fs::path folder_of_library()
+{
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<const void*>(nvrtc.version), &info) == 0 || info.dli_fname == nullptr) {
+        return {};
+    }
+    std::error_code ignored;
+    return fs::weakly_canonical(info.dli_fname, ignored).parent_path();
+}
+
+/// Loads NVRTC's built-in functions from its folder. When it compiles, NVRTC asks the dynamic linker for them by their name
+/// alone, which finds only what is loaded already or in the linker's own folders. Without them, NVRTC says what it lacks.
+void load_builtins(int major, int minor)
+{
+    const fs::path builtins = folder_of_library() / fmt::format("libnvrtc-builtins.so.{}.{}", major, minor);
+    dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 /// Returns the folder of CUDA's headers: beside NVRTC, or where toolkits are.
 fs::path find_headers(const std::source_location& caller)
 {
     std::vector<fs::path> folders;
-    Dl_info info{};
-    if (dladdr(reinterpret_cast<const void*>(nvrtc.version), &info) != 0 && info.dli_fname != nullptr) {
-        std::error_code ignored;
-        const fs::path library = fs::weakly_canonical(info.dli_fname, ignored).parent_path();
+    if (const fs::path library = folder_of_library(); !library.empty()) {
         folders.push_back(library.parent_path() / "include");
         folders.push_back(library.parent_path().parent_path() / "include");
         // Python's packages have a folder for each part of the toolkit.
@@ -174,6 +190,7 @@ Nvrtc::Nvrtc(const std::source_location& caller)
     int minor = 0;
     int count = 0;
     nvrtc.version(&major, &minor);
+    load_builtins(major, minor);
     version_ = fmt::format("{}.{}", major, minor);
     nvrtc.count_architectures(&count);
     capabilities_.resize(static_cast<std::size_t>(std::max(count, 0)));
