@@ -21,8 +21,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "sdk/src/gemm/hopper/hopper_chooser.cpp"
 # Given by the architecture, or of kernels and epilogues that a list may lack: not fitted unless they are named.
-FIXED = {"shared_memory_bytes_per_cycle", "fused_output_cycles", "gelu_tanh_output_cycles", "gelu_output_cycles",
-         "quotient_output_cycles", "general_activation_output_cycles", "copied_bytes_per_cycle", "repack_cycles"}
+FIXED = {"shared_memory_bytes_per_cycle", "fused_output_cycles", "activation_output_cycles",
+         "general_activation_output_cycles", "copied_bytes_per_cycle", "repack_cycles"}
 TEXTS = {"problem", "split", "config", "activation"}
 ERROR_WEIGHT = 0.05  # of the predicted times' error beside the loss: it keeps constants apart that no choice shows
 DISAGREEMENT = 1e-6  # relative; the file has nine digits
@@ -85,9 +85,8 @@ def output_cycles(row: dict, c: dict[str, float]) -> float:
     chain = (0 if not row["fused"] else c["fused_output_cycles"]) if by_tma else c["general_output_cycles"]
     if row["activation"] in ("none", "relu"):
         return chain
-    of_activation = {"gelu": "gelu_output_cycles", "gelu_tanh": "gelu_tanh_output_cycles"}
-    name = of_activation.get(row["activation"], "quotient_output_cycles")
-    return chain + c[name if by_tma else "general_activation_output_cycles"] * stored_share(row)
+    name = "activation_output_cycles" if by_tma else "general_activation_output_cycles"
+    return chain + c[name] * stored_share(row)
 
 
 def memory_cycles(row: dict, c: dict[str, float], sms: float, in_step: bool) -> float:

@@ -75,22 +75,19 @@ inline double activate(double x, tessera::Activation activation)
 ///
 /// An error of x grows by at most the activation's largest slope: 1 for ReLU, less than 1.13 for GELU, less than 1.10
 /// for SiLU. The evaluation itself adds, in units of u*|x|:
-///   GELU = x/2 * (1 + erf(x/sqrt 2)): erff has 2 ulp (CUDA Math API, accuracy table), 4u for a value up to 1; the
-///     rounded argument moves erf by at most 0.49 * 2u; the sum up to 2 rounds by 2u: 7u, times |x|/2; the product
-///     rounds by 1u: less than 5.
-///   SiLU = x / (1 + exp(-x)): expf has 2 ulp, 4u; sum and quotient round by 1u each: 6. Where exp overflows, the
-///     result is 0 instead of less than 2^-120*|x|.
-///   The others have one exponential and one quotient, too. The exponent of gelu_tanh is rounded four times, which moves
-///     the result by at most 0.9*u*|x|. tanh and sigmoid are relative to the result, which is at most |x| or 1.
+/// The others are x / (1 + exp(-z)). The exponential is off by 4u, sum and product round by 1u, the reciprocal by 2u: 8. The
+/// exponent's roundings move the result by less than 0.5u*|x| (SiLU, GELU) or 0.9u*|x| (gelu_tanh), and GELU's polynomial by
+/// 0.61u*|x|. tanh and sigmoid are relative to the result, which is at most |x| or 1. Where exp overflows, the result is 0
+/// instead of less than 2^-118*|x|.
 inline double activation_error(double x, double error, tessera::Activation activation)
 {
     const double evaluation = f32_roundoff * (std::fabs(x) + error);
     switch (activation) {
-        case tessera::Activation::gelu: return 1.13 * error + 5.0 * evaluation + f32_smallest;
-        case tessera::Activation::silu: return 1.10 * error + 7.0 * evaluation + f32_smallest;
-        case tessera::Activation::gelu_tanh: return 1.13 * error + 8.0 * evaluation + f32_smallest;
-        case tessera::Activation::sigmoid: return 0.25 * error + 7.0 * f32_roundoff + f32_smallest;
-        case tessera::Activation::tanh: return error + 7.0 * evaluation + f32_smallest;
+        case tessera::Activation::gelu: return 1.13 * error + 10.0 * evaluation + f32_smallest;
+        case tessera::Activation::silu: return 1.10 * error + 9.0 * evaluation + f32_smallest;
+        case tessera::Activation::gelu_tanh: return 1.13 * error + 9.0 * evaluation + f32_smallest;
+        case tessera::Activation::sigmoid: return 0.25 * error + 9.0 * f32_roundoff + f32_smallest;
+        case tessera::Activation::tanh: return error + 10.0 * evaluation + f32_smallest;
         case tessera::Activation::relu:
         case tessera::Activation::none: break;
     }

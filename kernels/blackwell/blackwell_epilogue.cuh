@@ -304,8 +304,7 @@ private:
         if (gemm_.pre_activation.data == nullptr && gemm_.activation == ActivationKind::none) {
             return;
         }
-        if (gemm_.pre_activation.data == nullptr &&
-            (gemm_.activation == ActivationKind::relu || gemm_.activation == ActivationKind::gelu_tanh)) {
+        if (gemm_.pre_activation.data == nullptr && detail::is_straight_line(gemm_.activation)) {
             detail::activate(values.values, gemm_.activation);
             return;
         }

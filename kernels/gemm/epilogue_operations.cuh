@@ -130,36 +130,47 @@ __device__ inline void store_vector(void* data, std::int64_t index, ElementType 
 /// alpha * sum. Zeros that pad K turn a sum of -0 into +0; adding +0 always does so, whatever the padding.
 __device__ __forceinline__ float scaled(float sum, float alpha) { return __fmul_rn(alpha, __fadd_rn(sum, 0.0F)); }
 
-/// x * Phi(x) with the exact normal distribution function Phi(x) = (1 + erf(x / sqrt 2)) / 2.
-__device__ inline float gelu(float value)
+/// dividend / (1 + 2^exponent), with the hardware's exponential and reciprocal.
+__device__ __forceinline__ float logistic(float dividend, float exponent)
 {
-    constexpr float inverse_sqrt_2 = 0.70710678118654752F;
-    const float twice_phi = __fadd_rn(1.0F, erff(__fmul_rn(value, inverse_sqrt_2)));
-    return __fmul_rn(__fmul_rn(0.5F, value), twice_phi);
+    const float divisor = __fadd_rn(1.0F, ptx::approximate_power_of_two(exponent));
+    return __fmul_rn(dividend, ptx::approximate_reciprocal(divisor));
 }
 
-/// value / divisor, rounded once, for a divisor >= 1: the quotient of the approximate reciprocal, corrected twice by its
-/// remainder (Markstein, "IA-64 and Elementary Functions", 2000, chapter 8).
-///
-/// __fdiv_rn gives the same bits, but calls a function for large divisors. Around a call, the compiler keeps the
-/// registers of all callers alive, and spills accumulators.
-__device__ inline float divide(float value, float divisor)
+/// x * Phi(x) with the normal distribution function Phi(x) = (1 + erf(x / sqrt 2)) / 2 = 1 / (1 + 2^-z). z is an odd function
+/// of x, here x times a polynomial in x^2. It is fitted to the least error of Phi: less than 0.61 * 2^-24 (docs/notes/kernels.md).
+/// erff would take twice as many instructions, and lose the small results of negative x in 1 + erf.
+__device__ __forceinline__ float gelu(float value)
 {
-    // The reciprocal of a divisor above 2^126 is subnormal, which the instruction takes for zero; that of a quarter is not.
-    const float approximate = __fmul_rn(ptx::approximate_reciprocal(__fmul_rn(divisor, 0.25F)), 0.25F);
-    const float first = __fmul_rn(value, approximate);
-    const float reciprocal = __fmaf_rn(__fmaf_rn(-divisor, approximate, 1.0F), approximate, approximate);
-    const float remainder = __fmaf_rn(-divisor, first, value);
-    float quotient = __fmaf_rn(remainder, reciprocal, first);
-    quotient = __fmaf_rn(__fmaf_rn(-divisor, quotient, value), reciprocal, quotient);
-    // Without a remainder, the first quotient is exact, and a correction would turn -0 into +0. With infinities the
-    // remainder is NaN.
-    return fabsf(remainder) > 0.0F ? quotient : first;
+    const float square = __fmul_rn(value, value);
+    float series = __fmaf_rn(square, 0x1.5c3872p-28F, -0x1.99c658p-22F);
+    series = __fmaf_rn(square, series, 0x1.7fdb8ap-17F);
+    series = __fmaf_rn(square, series, -0x1.4ea9dep-13F);
+    series = __fmaf_rn(square, series, -0x1.8a7864p-14F);
+    series = __fmaf_rn(square, series, 0x1.ad6798p-4F);
+    series = __fmaf_rn(square, series, 0x1.26aeccp+1F);
+    return logistic(value, __fmul_rn(-value, series));
 }
 
-/// tanh(x) from t = 2 / (1 + exp(2 |x|)): 1 - t, or a polynomial for a small x, where that would cancel. Less than 4 ulp
-/// from the exact value (docs/notes/kernels.md).
-__device__ inline float tanh_of(float value, float t)
+/// x / (1 + exp(-z)) with z = 2 sqrt(2/pi) (x + 0.044715 x^3), which is x/2 * (1 + tanh(z / 2)), but nothing cancels.
+__device__ __forceinline__ float gelu_tanh(float value)
+{
+    // z in powers of two: 2 sqrt(2/pi) log2(e), and that times 0.044715.
+    constexpr float linear = 2.3022082F;
+    constexpr float cubic = 0.10294324F;
+    return logistic(value, __fmul_rn(-value, __fmaf_rn(__fmul_rn(value, value), cubic, linear)));
+}
+
+constexpr float log2_of_e = 1.44269504F;
+
+/// x / (1 + exp(-x)).
+__device__ __forceinline__ float silu(float value) { return logistic(value, __fmul_rn(value, -log2_of_e)); }
+
+/// 1 / (1 + exp(-x)).
+__device__ __forceinline__ float sigmoid(float value) { return logistic(1.0F, __fmul_rn(value, -log2_of_e)); }
+
+/// 1 - 2 / (1 + exp(2 |x|)) with the sign of x, or a polynomial for a small x, where that would cancel.
+__device__ __forceinline__ float tanh(float value)
 {
     constexpr float largest_of_polynomial = 0.6F;
     const float square = __fmul_rn(value, value);
@@ -168,55 +179,8 @@ __device__ inline float tanh_of(float value, float t)
     series = __fmaf_rn(square, series, 0x1.1109aep-3F);
     series = __fmaf_rn(square, series, -0x1.55553ep-2F);
     const float small = __fmaf_rn(__fmul_rn(square, series), value, value);
-    const float large = __fadd_rn(1.0F, -t);
+    const float large = __fadd_rn(1.0F, -logistic(2.0F, __fmul_rn(fabsf(value), 2 * log2_of_e)));
     return copysignf(fabsf(value) < largest_of_polynomial ? small : large, value);  // also of -0
-}
-
-/// x / (1 + exp(-z)) with z = 2 sqrt(2/pi) (x + 0.044715 x^3), which is x/2 * (1 + tanh(z / 2)), but nothing cancels. The
-/// exponential and the reciprocal are the hardware's: 8 instructions instead of 30, and still exact to 8 units in 2^24
-/// (docs/notes/kernels.md).
-__device__ __forceinline__ float gelu_tanh(float value)
-{
-    // z in powers of two: 2 sqrt(2/pi) log2(e), and that times 0.044715.
-    constexpr float linear = 2.3022082F;
-    constexpr float cubic = 0.10294324F;
-    const float exponent = __fmul_rn(-value, __fmaf_rn(__fmul_rn(value, value), cubic, linear));
-    const float reciprocal = ptx::approximate_reciprocal(__fadd_rn(1.0F, ptx::approximate_power_of_two(exponent)));
-    return __fmul_rn(value, reciprocal);
-}
-
-/// x / (1 + exp(-x)).
-__device__ inline float silu(float value) { return divide(value, __fadd_rn(1.0F, expf(-value))); }
-
-/// silu, sigmoid or tanh: all of them are a quotient with 1 + exp, of which there is one copy.
-template <int Count>
-__device__ __forceinline__ void activate_by_quotient(const float (&values)[Count], float (&results)[Count],
-                                                     ActivationKind kind)
-{
-    const bool divides_value = kind == ActivationKind::silu;
-    const float dividend = kind == ActivationKind::tanh ? 2.0F : 1.0F;
-#pragma unroll
-    for (int j = 0; j < Count; ++j) {
-        results[j] = -values[j];
-    }
-    if (kind == ActivationKind::tanh) {
-        ptx::stay_a_branch();
-#pragma unroll
-        for (int j = 0; j < Count; ++j) {
-            results[j] = __fmul_rn(2.0F, fabsf(results[j]));
-        }
-    }
-#pragma unroll
-    for (int j = 0; j < Count; ++j) {
-        results[j] = divide(divides_value ? values[j] : dividend, __fadd_rn(1.0F, expf(results[j])));
-    }
-    if (kind == ActivationKind::tanh) {
-        ptx::stay_a_branch();
-#pragma unroll
-        for (int j = 0; j < Count; ++j) {
-            results[j] = tanh_of(values[j], results[j]);
-        }
-    }
 }
 
 /// max(x, 0). Keeps NaN, unlike fmaxf.
@@ -233,31 +197,33 @@ __device__ __forceinline__ void rotate_in(float (&values)[Count], const float (&
     }
 }
 
-/// Replaces each value by `function` of it, `AtOnce` values at a time: one copy of the code.
-template <int AtOnce, int Count, class Function>
-__device__ __forceinline__ void for_each_in_groups(float (&values)[Count], Function&& function)
+/// Replaces each value by `function` of it.
+template <int Count, class Function>
+__device__ __forceinline__ void for_each(float (&values)[Count], Function&& function)
 {
-    static_assert(Count % AtOnce == 0);
-#pragma unroll 1
-    for (int done = 0; done < Count; done += AtOnce) {
-        float results[AtOnce];
 #pragma unroll
-        for (int j = 0; j < AtOnce; ++j) {
-            results[j] = function(values[j]);
-        }
-        rotate_in(values, results);
+    for (int i = 0; i < Count; ++i) {
+        values[i] = function(values[i]);
     }
 }
 
-/// Replaces each value by its activation. The costly ones take some values at a time, so that they need few registers and
-/// their code is short: it is not in the instruction cache when a product reaches it.
+/// Whether `activate` has a copy of an activation for each of many values, as it does of those that are frequent and short.
+__device__ constexpr bool is_straight_line(ActivationKind kind)
+{
+    return kind != ActivationKind::sigmoid && kind != ActivationKind::tanh;
+}
+
+/// Replaces each value by its activation. Of few values, and for sigmoid and tanh, a loop does so: then the code is short. It is
+/// not in the instruction cache when a product reaches it.
 ///
 /// @param needed  the first `needed` values, all or the first half. The others stay as they are, but the halves may have
 ///                changed places then.
 template <int Count>
 __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind kind, int needed = Count)
 {
-    const auto for_each = [&](auto&& function) {
+    constexpr bool is_many = Count >= 24;
+    const auto apply = [&](auto&& function) {
+        ptx::stay_a_branch();
 #pragma unroll
         for (int j = 0; j < Count; ++j) {
             if (j == Count / 2 && j >= needed) {
@@ -270,41 +236,42 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
         return;
     }
     if (kind == ActivationKind::relu) {
-        for_each([](float value) { return relu(value); });
-        return;
+        return apply([](float x) { return relu(x); });
     }
-    if (Count >= 24 && kind == ActivationKind::gelu_tanh) {
-        ptx::stay_a_branch();
-        for_each([](float value) { return gelu_tanh(value); });
-        return;
+    if (is_many && kind == ActivationKind::gelu) {
+        return apply([](float x) { return gelu(x); });
+    }
+    if (is_many && kind == ActivationKind::gelu_tanh) {
+        return apply([](float x) { return gelu_tanh(x); });
+    }
+    if (is_many && kind == ActivationKind::silu) {
+        return apply([](float x) { return silu(x); });
     }
     constexpr int at_once = Count >= 8 ? 8 : 1;
     static_assert(Count % at_once == 0);
 #pragma unroll 1
     for (int done = 0; done < needed; done += at_once) {
-        float first[at_once];
-        float arguments[at_once];
+        float some[at_once];
 #pragma unroll
         for (int j = 0; j < at_once; ++j) {
-            arguments[j] = values[j];
+            some[j] = values[j];
         }
-        if (kind == ActivationKind::gelu) {
+        const auto apply_to_some = [&](auto&& function) {
             ptx::stay_a_branch();
-#pragma unroll
-            for (int j = 0; j < at_once; ++j) {
-                first[j] = gelu(arguments[j]);
-            }
-        } else if (Count < 24 && kind == ActivationKind::gelu_tanh) {
-            ptx::stay_a_branch();
-#pragma unroll
-            for (int j = 0; j < at_once; ++j) {
-                first[j] = gelu_tanh(arguments[j]);
-            }
+            for_each(some, function);
+        };
+        if (!is_many && kind == ActivationKind::gelu) {
+            apply_to_some([](float x) { return gelu(x); });
+        } else if (!is_many && kind == ActivationKind::gelu_tanh) {
+            apply_to_some([](float x) { return gelu_tanh(x); });
+        } else if (!is_many && kind == ActivationKind::silu) {
+            apply_to_some([](float x) { return silu(x); });
+        } else if (kind == ActivationKind::sigmoid) {
+            apply_to_some([](float x) { return sigmoid(x); });
         } else {
-            ptx::stay_a_branch();
-            activate_by_quotient(arguments, first, kind);
+            apply_to_some([](float x) { return tanh(x); });
         }
-        rotate_in(values, first);
+        rotate_in(values, some);
     }
 }
 

@@ -87,7 +87,6 @@ private:
     /// The same with gelu or silu, which are too long for a copy for each accumulator.
     __device__ __forceinline__ void write_in_parts(Accumulators& accumulators, const HopperTile& tile)
     {
-        constexpr int at_once = StoredPart::values < 16 ? StoredPart::values : 16;
         StoredPart::for_each(
             accumulators, arguments_.gemm, [&](typename StoredPart::Values& values, unsigned block, unsigned index) {
                 const float* const elements =
@@ -99,10 +98,10 @@ private:
                 }
                 if (arguments_.finishing == HopperFinishing::bias_gelu) {
                     ptx::stay_a_branch();
-                    detail::for_each_in_groups<at_once>(values, [](float x) { return detail::gelu(x); });
+                    detail::for_each(values, [](float x) { return detail::gelu(x); });
                 } else {
                     ptx::stay_a_branch();
-                    detail::for_each_in_groups<at_once>(values, [](float x) { return detail::silu(x); });
+                    detail::for_each(values, [](float x) { return detail::silu(x); });
                 }
                 const StoredPart part(arguments_, block, index, tile.row, tile.column, tile.batch);
                 part.store_16_bit(staging_, HopperConfig::store_width(tile_n, 2), values, true);
@@ -130,7 +129,7 @@ private:
                             for (int i = 0; i < Products::values; ++i) {
                                 products[i] = values[i];
                             }
-                            detail::for_each_in_groups<16>(products, [](float x) { return detail::silu(x); });
+                            detail::for_each(products, [](float x) { return detail::silu(x); });
 #pragma unroll
                             for (int i = 0; i < Products::values; ++i) {
                                 products[i] = __fmul_rn(products[i], values[Products::values + i]);

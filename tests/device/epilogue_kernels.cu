@@ -1,6 +1,7 @@
 #include "epilogue_kernels.hpp"
 
 #include "kernels/gemm/epilogue_operations.cuh"
+#include "support/error_bound.hpp"
 
 namespace tessera::test {
 
@@ -22,27 +23,10 @@ __device__ bool is_within(double error, float actual, double expected)
 
 __device__ bool is_right(Activation kind, float x)
 {
-    constexpr double u = 0x1p-24;
-    constexpr double smallest = 0x1p-149;
     float value[1] = {x};
     kernels::detail::activate(value, kind);
-    switch (kind) {
-        case Activation::silu: return has_bits(value[0], __fdiv_rn(x, __fadd_rn(1.0F, expf(-x))));
-        case Activation::sigmoid: return has_bits(value[0], __fdiv_rn(1.0F, __fadd_rn(1.0F, expf(-x))));
-        case Activation::tanh: {
-            const double expected = tanh(static_cast<double>(x));
-            return is_within(8 * u * fabs(expected) + smallest, value[0], expected);
-        }
-        case Activation::gelu_tanh: {
-            const double wide = x;
-            const double z = 2 * 0.79788456080286535588 * (wide + 0.044715 * wide * wide * wide);
-            const double expected = wide / (1 + exp(-z));
-            // Where the quotient's divisor is at least 2^126, the result is 0.
-            const double overflowed = z < -87.2 ? 89 * 0x1p-128 : 0;
-            return is_within(u * fabs(wide) + 8.1 * u * fabs(expected) + overflowed + smallest, value[0], expected);
-        }
-        default: return false;
-    }
+    const Bounded expected = activated({.value = x, .error = 0}, kind);
+    return is_within(expected.error, value[0], expected.value);
 }
 
 __global__ void check_activation(Activation kind, std::uint32_t stride, std::uint64_t count,

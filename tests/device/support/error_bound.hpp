@@ -33,40 +33,39 @@
 ///
 /// ReLU.  L = 1, no rounding.
 ///
-/// GELU.  x/2 (1 + erf(x / sqrt 2)) has the largest slope at x = sqrt 2, where it is 1.12890...
-///     t = x * fl(1 / sqrt 2)     two roundings: t (1 + d), |d| <= 2u + u^2
-///     erff(t)                    |s erf'(s)| has the maximum sqrt(2 / (pi e)) = 0.48394..., so the error of t makes
-///                                at most 0.4840 (2u + u^2); erff itself is off by 2 ulp from the rounded value, so by
-///                                2.5 ulp <= 5 u |erf| <= 5 u from the exact one
-///     1 + .                      at most 2, so one rounding adds at most 2u (1 + 8u)
-///     (x/2) * .                  x/2 is exact unless it is subnormal (eta, times at most 2); one rounding
+/// Activations but ReLU are quotients by 1 + exp(-z), with the hardware's exponential and reciprocal of it:
+///     2^.                        relative error 2^-22 = 4u of the power, less of the divisor; a power beyond 2^128 is infinite
+///     1 + .                      one rounding
+///     1 / .                      one ulp, 2u; the reciprocal of 2^126 and more is 0, and so is then the result instead of
+///                                |x| exp(z), which is below 89 * 2^-126 for z < -87.3
+///     x * .                      one rounding, with eta: gamma_8 in all
+///     z                          a relative error d moves the quotient by |z| d times the slope of 1 / (1 + exp(-z)). That
+///                                product is at most 0.2240 d
 ///
 /// SiLU.  x / (1 + exp(-x)) has the largest slope at x = 2.39935..., where it is 1.09983...
-///     expf(-x)                   2 ulp from the rounded value: relative error 5u, or 2.5 of the smallest subnormal,
-///                                which is below u of 1 + exp(-x)
-///     1 + .  and  x / .          one rounding each: (1 + u) / ((1 - u) (1 - 5u)) - 1 <= gamma_7; the subnormal case is
-///                                smaller. The quotient may underflow: eta
-///     where expf overflows, the quotient is 0 instead of |x| exp(x), which is below 89 * 2^-128 there (x < -88.7).
+///     z                          x log2 e, with a rounded constant: gamma_2
 ///
 /// Sigmoid.  1 / (1 + exp(-x)) has the slope 1/4 at 0. Its roundings are those of SiLU.
-///     where expf overflows, the quotient is 0 instead of exp(x) < 2^-128
+///
+/// GELU.  x Phi(x), with Phi(x) = (1 + erf(x / sqrt 2)) / 2, has the largest slope at x = sqrt 2, where it is 1.12890...
+/// It is x / (1 + exp(-z)) with z = x q(x^2), where q is a polynomial of degree 6.
+///     q, exact                   1 / (1 + exp(-z)) is off by at most 0.61u from Phi(x)
+///     z                          coefficient i is rounded i + 1 times (the last one less), x^2 i times, the product once:
+///                                2 i + 2. The sum of (2 i + 2) |c_i| x^2i, times |x| and the slope, is at most 0.4656
 ///
 /// GELU with tanh.  x / (1 + exp(-z)) with z = x (c1 + c3 x^2), which is x/2 (1 + tanh(z/2)), has the largest slope
 /// 1.12899... at x = 1.4185...
 ///     z                          x^2, c3, the fused multiply-add and the product round by u each (c1, too, but not c3
-///                                and x^2 at once with it): relative error gamma_4. |z| times the slope of 1 / (1 +
-///                                exp(-z)) is at most 0.2239, so this makes |x| 0.2240 gamma_4
-///     the quotient               as in SiLU
+///                                and x^2 at once with it): relative error gamma_4
 ///
 /// tanh.  The slope is 1 at 0.
-///     |x| >= 0.6                 1 - t with t = 2 / (1 + exp(2|x|)) <= 0.4630: gamma_7 t and one rounding
+///     |x| >= 0.6                 1 - t with t = 2 / (1 + exp(2|x|)) <= 0.4630: gamma_8 t, 0.45 gamma_2 for the exponent,
+///                                and one rounding: less than 9.4 u |tanh x|
 ///     |x| < 0.6                  x + x^3 P(x^2): P is off by less than 2^-28 |tanh x|; |x^3 P| <= 0.11 |x| has the
 ///                                roundings of x^2, of five coefficients and steps, and of the product, each of which
 ///                                counts less than the next: less than gamma_9 of it, below 1u |tanh x|; one rounding
-///     The larger one is 7 u |tanh x|.
 ///
-/// The ulp figures are those of the CUDA C++ Programming Guide, "Mathematical Functions", for erff and expf (the larger
-/// one of the guide's editions), which are maxima over tests and relative to the correctly rounded result.
+/// The figures of the exponential and of the reciprocal are those of the PTX ISA ("ex2", "rcp").
 ///
 /// Output.  One rounding to the output type: u_T (|x| + e) and half of the smallest subnormal of T.
 ///
@@ -222,6 +221,16 @@ TESSERA_DETAIL_HOST_DEVICE inline double gelu_tanh_exponent(double x)
 
 TESSERA_DETAIL_HOST_DEVICE inline double gelu_tanh(double x) { return x / (1 + std::exp(-gelu_tanh_exponent(x))); }
 
+/// Returns dividend / (1 + exp(-z)), computed for `x`. @param propagated  the effect of the errors of x and z
+TESSERA_DETAIL_HOST_DEVICE inline Bounded of_quotient(double value, double of_reference, double propagated, Bounded x,
+                                                      double dividend)
+{
+    // The reciprocal of a divisor of 2^126 or more is 0. No activation has one for an x above -5.
+    const double vanished = x.value - x.error < -5 ? (dividend + 1) * 0x1p-126 : 0;
+    const double computed = gamma(8, unit_f32) * (std::abs(value) + propagated) + eta_f32;
+    return {value, of_reference + propagated + computed + vanished};
+}
+
 TESSERA_DETAIL_HOST_DEVICE inline Bounded activated(Bounded x, Activation activation)
 {
     constexpr double u = unit_f32;
@@ -232,18 +241,12 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded activated(Bounded x, Activation activa
         case Activation::gelu: {
             const double value = gelu(x.value);
             const double of_reference = 16 * unit_f64 * (1 + x.value * x.value) * std::abs(value);
-            const double propagated = 1.1290 * x.error;
-            const double twice_phi = 0.4840 * (2 * u + u * u) + 5 * u + 2 * u * (1 + 8 * u);
-            const double before = propagated + largest / 2 * twice_phi + 2 * eta_f32;
-            return {value, of_reference + before + u * (std::abs(value) + before) + eta_f32};
+            return of_quotient(value, of_reference, 1.1290 * x.error + (0.61 + 0.4657) * u * largest, x, largest);
         }
         case Activation::silu: {
             const double value = silu(x.value);
             const double of_reference = 16 * unit_f64 * (1 + std::abs(x.value)) * std::abs(value);
-            const double propagated = 1.0999 * x.error;
-            const double overflowed = x.value - x.error < -88.7 ? 89 * 0x1p-128 : 0;
-            const double computed = gamma(7, u) * (std::abs(value) + propagated) + eta_f32;
-            return {value, of_reference + propagated + computed + overflowed};
+            return of_quotient(value, of_reference, 1.0999 * x.error + 0.2240 * gamma(2, u) * largest, x, largest);
         }
         case Activation::sigmoid: {
             const double value = sigmoid(x.value);
@@ -251,23 +254,18 @@ TESSERA_DETAIL_HOST_DEVICE inline Bounded activated(Bounded x, Activation activa
                 return {value, 0};
             }
             const double of_reference = 16 * unit_f64 * (1 + std::abs(x.value)) * value;
-            const double propagated = 0.25 * x.error;
-            const double overflowed = x.value - x.error < -88.7 ? 0x1p-128 : 0;
-            return {value, of_reference + propagated + gamma(7, u) * (value + propagated) + eta_f32 + overflowed};
+            return of_quotient(value, of_reference, 0.25 * x.error + 0.2240 * gamma(2, u), x, 1);
         }
         case Activation::gelu_tanh: {
             const double value = gelu_tanh(x.value);
             const double z = gelu_tanh_exponent(x.value);
             const double of_reference = 16 * unit_f64 * (1 + std::abs(z)) * std::abs(value);
-            const double propagated = 1.1290 * x.error + 0.2240 * gamma(4, u) * largest;
-            const double overflowed = gelu_tanh_exponent(x.value - x.error) < -87.2 ? 89 * 0x1p-128 : 0;
-            const double computed = gamma(8, u) * (std::abs(value) + propagated) + eta_f32;
-            return {value, of_reference + propagated + computed + overflowed};
+            return of_quotient(value, of_reference, 1.1290 * x.error + 0.2240 * gamma(4, u) * largest, x, largest);
         }
         case Activation::tanh: {
             const double value = std::tanh(x.value);
             const double of_reference = 16 * unit_f64 * std::abs(value);
-            return {value, of_reference + x.error + gamma(7, u) * (std::abs(value) + x.error) + eta_f32};
+            return {value, of_reference + x.error + gamma(10, u) * (std::abs(value) + x.error) + eta_f32};
         }
     }
     return x;

@@ -47,9 +47,7 @@ constexpr double overlap_cycles = 1500;  // of the start, saved by a kernel that
 // Per column of a consumer's row, besides a plain epilogue; of gated pairs, activations are per pair. Fitted to fused
 // products on an H200: docs/notes/hopper-chooser.md.
 constexpr double fused_output_cycles = 0.04;
-constexpr double gelu_tanh_output_cycles = 0.17;
-constexpr double gelu_output_cycles = 0.3;
-constexpr double quotient_output_cycles = 0.3;            // SiLU, sigmoid, tanh
+constexpr double activation_output_cycles = 0.17;         // of any but ReLU
 constexpr double general_activation_output_cycles = 1.4;  // of any of these, without TMA
 constexpr double ingest_bytes_out_of_step = 60;           // instead of ingest_bytes_per_cycle, after a tile with a C
 // Fitted to the times of seven configurations for four products of f8e4m3 with sums in two levels, on one H200.
@@ -135,13 +133,13 @@ double activation_cycles(Activation activation, bool by_tma)
     switch (activation) {
         case Activation::none:
         case Activation::relu: return 0;
-        case Activation::gelu_tanh: return by_tma ? gelu_tanh_output_cycles : general_activation_output_cycles;
-        case Activation::gelu: return by_tma ? gelu_output_cycles : general_activation_output_cycles;
+        case Activation::gelu:
+        case Activation::gelu_tanh:
         case Activation::silu:
         case Activation::sigmoid:
         case Activation::tanh: break;
     }
-    return by_tma ? quotient_output_cycles : general_activation_output_cycles;
+    return by_tma ? activation_output_cycles : general_activation_output_cycles;
 }
 
 /// Columns of D per column of A * B: of gated pairs, one is activated and their product stored.
