@@ -74,9 +74,8 @@ inline double activate(double x, tessera::Activation activation)
 /// The error of an activation evaluated in float32 where `x` has an error of at most `error`.
 ///
 /// An error of x grows by at most the activation's largest slope: 1 for ReLU, less than 1.13 for GELU, less than 1.10
-/// for SiLU. The evaluation itself adds, in units of u*|x|:
-/// The others are x / (1 + exp(-z)). The exponential is off by 4u, sum and product round by 1u, the reciprocal by 2u: 8. The
-/// exponent's roundings move the result by less than 0.5u*|x| (SiLU, GELU) or 0.9u*|x| (gelu_tanh), and GELU's polynomial by
+/// for SiLU. All but ReLU are x / (1 + exp(-z)). Of that, the exponential is off by 4u, the reciprocal by 2u, and sum and product
+/// round by 1u each: 8u. The exponent's roundings move the result by less than 0.5u*|x| (SiLU, GELU) or 0.9u*|x| (gelu_tanh), and GELU's polynomial by
 /// 0.61u*|x|. tanh and sigmoid are relative to the result, which is at most |x| or 1. Where exp overflows, the result is 0
 /// instead of less than 2^-118*|x|.
 inline double activation_error(double x, double error, tessera::Activation activation)

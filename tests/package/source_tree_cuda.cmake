@@ -9,6 +9,10 @@ if(GENERATOR STREQUAL "Ninja")
     # Files, because the target of an object library waits for the library that it is linked with.
     run(${CMAKE} --build ${WORK}/build --target CMakeFiles/consumer.dir/main.cu.o CMakeFiles/tma_consumer.dir/tma.cu.o
         CMakeFiles/standard_consumer.dir/main.cu.o)
+    file(GLOB_RECURSE kernels ${WORK}/build/tessera/kernels/*.o)
+    if(kernels)
+        message(FATAL_ERROR "a project's sources wait for the library's kernels: ${kernels}")
+    endif()
 endif()
 
 # The project left the architectures to CMake, which guesses the oldest one for it. Not for the library.

@@ -60,7 +60,7 @@
 ///
 /// tanh.  The slope is 1 at 0.
 ///     |x| >= 0.6                 1 - t with t = 2 / (1 + exp(2|x|)) <= 0.4630: gamma_8 t, 0.45 gamma_2 for the exponent,
-///                                and one rounding: less than 9.4 u |tanh x|
+///                                and one rounding: less than 9.5 u |tanh x|
 ///     |x| < 0.6                  x + x^3 P(x^2): P is off by less than 2^-28 |tanh x|; |x^3 P| <= 0.11 |x| has the
 ///                                roundings of x^2, of five coefficients and steps, and of the product, each of which
 ///                                counts less than the next: less than gamma_9 of it, below 1u |tanh x|; one rounding
