@@ -82,7 +82,8 @@ def stored_share(row: dict) -> float:
 
 def output_cycles(row: dict, c: dict[str, float]) -> float:
     by_tma = not row["swapped"]
-    chain = (0 if not row["fused"] else c["fused_output_cycles"]) if by_tma else c["general_output_cycles"]
+    tma_chain = c["epilogue_output_cycles"] + (c["fused_output_cycles"] if row["fused"] else 0)
+    chain = tma_chain if by_tma else c["general_output_cycles"]
     if row["activation"] in ("none", "relu"):
         return chain
     name = "activation_output_cycles" if by_tma else "general_activation_output_cycles"
@@ -131,6 +132,8 @@ def expected_cycles(row: dict, c: dict[str, float]) -> float:
     paired = row["consumers"] > 1 and not row["ping_pong"] and row["stages_in_turn"] == 1
     written_rows = rows / row["consumers"] if paired else rows
     epilogue = written_rows * (c["epilogue_row_cycles"] + columns * output_cycles(row, c)) / layers
+    if row["stages_in_turn"] > 1:
+        epilogue += c["turns_cycles"]
     if layers > 1:
         epilogue += c["layers_cycles"] + rows * columns * (layers - 1) / layers / c["added_outputs_per_cycle"]
     work = loop + epilogue * (units - 1)

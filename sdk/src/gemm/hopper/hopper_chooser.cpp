@@ -22,10 +22,12 @@ using kernels::HopperKernel;
 constexpr double consumer_stage_cycles = 300;          // per stage, however small the tile
 constexpr double shared_memory_bytes_per_cycle = 128;  // per SM
 // Fitted to the times of all candidates for 22 problems, on one H200 with bf16:
-constexpr double ingest_bytes_per_cycle = 77;       // that an SM can take in
-constexpr double memory_bytes_per_cycle = 2580;     // device memory, all SMs together
-constexpr double epilogue_row_cycles = 29;          // per row that a consumer writes, however wide
-constexpr double layers_cycles = 5600;              // cluster split-K: the CTAs exchange and sum up their parts
+constexpr double ingest_bytes_per_cycle = 77;    // that an SM can take in
+constexpr double memory_bytes_per_cycle = 2580;  // device memory, all SMs together
+constexpr double epilogue_row_cycles = 25;       // per row that a consumer writes, and per output:
+constexpr double epilogue_output_cycles = 0.04;
+constexpr double turns_cycles = 300;                // until consumers that take turns have added up their sums
+constexpr double layers_cycles = 4000;              // cluster split-K: the CTAs exchange and sum up their parts
 constexpr double start_cycles = 2580;               // until the first stage has landed, and the end
 constexpr double pair_cycles = 290;                 // until a tile's second consumer has ended, too
 constexpr double latency_cycles = 2510;             // latency of the ring, from a free stage to the next
@@ -34,16 +36,16 @@ constexpr double straddled_bytes_per_cycle = 34;    // per CTA, of rows that beg
 constexpr double repeated_bytes_per_cycle = 29000;  // all SMs together, of data that several clusters read
 constexpr double small_operand_share = 0.11;        // of that, for the smaller operand: many clusters read it at once
 constexpr double cluster_cycles = 285;              // to start and end together, for each doubling of the cluster
-constexpr double sharing_cycles = 4220;             // fences and a counter, for clusters that share a tile
-constexpr double shared_bytes_per_cycle = 7.5;      // per consumer, of parts of shared tiles written and read back
+constexpr double sharing_cycles = 5650;             // fences and a counter, for clusters that share a tile
+constexpr double shared_bytes_per_cycle = 6;        // per consumer, of parts of shared tiles written and read back
 constexpr double added_outputs_per_cycle = 1.2;     // per SM, when the CTAs of a cluster sum up their parts
-constexpr double general_output_cycles = 0.5;       // additional, per output that a consumer writes without TMA
+constexpr double general_output_cycles = 1;         // per output that a consumer writes without TMA
 constexpr double byte_heat = 0.0028;     // power: tensor-core cycles that use as much energy as one byte taken in
 constexpr double sustained_share = 0.4;  // of the tensor core's rate that the power limit allows at the full clock
 constexpr double side_by_side_exponent = 5.4;  // see side_by_side
 // Set with the presets `models` and `random` on one H200: docs/notes/hopper-chooser.md.
 constexpr double sm_memory_bytes_per_cycle = 21.5;  // of device memory, one SM; from L2 it gets more
-constexpr double overlap_cycles = 1500;  // of the start, saved by a kernel that starts beside the previous one
+constexpr double overlap_cycles = 1000;  // of the start, saved by a kernel that starts beside the previous one
 // Per column of a consumer's row, besides a plain epilogue; of gated pairs, activations are per pair. Fitted to fused
 // products on an H200: docs/notes/hopper-chooser.md.
 constexpr double fused_output_cycles = 0.04;
@@ -52,9 +54,9 @@ constexpr double general_activation_output_cycles = 1.4;  // of any of these, wi
 constexpr double ingest_bytes_out_of_step = 60;           // instead of ingest_bytes_per_cycle, after a tile with a C
 // Fitted to the times of seven configurations for four products of f8e4m3 with sums in two levels, on one H200.
 constexpr double promotion_cycles = 300;  // until the tensor core has ended with a part, and to add its sums
-// Measured, one figure: 4096x4096x4096 of bf16 with leading dimensions of 4097 ran at 84 TFLOP/s on Copying128x192,
-// 7500 cycles per stage of 320 rows.
-constexpr double copied_bytes_per_cycle = 5.5;
+// Of small products, in which each stage waits for its loads: 26 problems on an H200. A large one (4096x4096x4096 of bf16 with
+// leading dimensions of 4097, on Copying128x192) reaches 5.5, but is repacked anyway.
+constexpr double copied_bytes_per_cycle = 2.25;
 // Estimated: one more kernel; the device is not full before and after it.
 constexpr double repack_cycles = 5000;
 
@@ -153,7 +155,7 @@ double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, con
                        !problem.column_scales && problem.gating == Gating::none;
     const std::size_t d_columns = static_cast<std::size_t>(kernel.tile_n) / (problem.gating == Gating::none ? 1 : 2);
     const bool by_tma = !choice.swapped && d_columns * size_of(problem.output) % 16 == 0;
-    const double chain = !by_tma ? general_output_cycles : plain ? 0 : fused_output_cycles;
+    const double chain = !by_tma ? general_output_cycles : epilogue_output_cycles + (plain ? 0 : fused_output_cycles);
     return chain + activation_cycles(problem.activation, by_tma) * stored_share(problem);
 }
 
@@ -227,6 +229,9 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const bool paired = kernel.consumers > 1 && !kernel.ping_pong && kernel.stages_in_turn == 1;
     const double written_rows = paired ? rows / kernel.consumers : rows;
     double epilogue = written_rows * (epilogue_row_cycles + columns * output_cycles(problem, kernel, choice)) / layers;
+    if (kernel.stages_in_turn > 1) {
+        epilogue += turns_cycles;
+    }
     if (layers > 1) {
         epilogue += layers_cycles + rows * columns * (layers - 1) / layers / added_outputs_per_cycle;
     }
