@@ -229,6 +229,24 @@ def fused_table(file: str) -> str:
 
 
 @maker
+def other_shapes() -> str:
+    """The lists of layers and of random products."""
+    cells = []
+    for name, file, chosen in (("layers of models, bf16", "h200/models.csv", lambda row: True),
+                               ("random, TMA can address A and B", "h200/random.csv", lambda row: row["padding"] == "0"),
+                               ("random, it cannot", "h200/random.csv", lambda row: row["padding"] != "0")):
+        products: dict[tuple[str, ...], dict[str, Row]] = {}
+        for row in Stored(file).rows:
+            if chosen(row) and row["outcome"] == "right":
+                key = tuple(row[part] for part in ("m", "n", "k", "input", "orders", "padding", "layer"))
+                products.setdefault(key, {})[row["contender"]] = row
+        ratios = sorted(ratio(rows["tessera_automatic"], rows["cublaslt_best_of_16"]) for rows in products.values())
+        cells.append([name, str(len(ratios)), f"{geometric_mean(ratios):.3f}", f"{ratios[len(ratios) // 2]:.3f}",
+                      f"{ratios[len(ratios) // 10]:.3f}", f"{ratios[0]:.3f}", str(sum(value < 0.9 for value in ratios))])
+    return table(["automatic / best", "products", "geometric mean", "median", "p10", "worst", "below 0.90"], cells)
+
+
+@maker
 def eight_bit() -> str:
     """8-bit products in both ways to accumulate."""
     return eight_bit_table("h200/fp8.csv")
