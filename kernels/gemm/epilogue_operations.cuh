@@ -13,6 +13,7 @@
 
 #include "gemm_arguments.hpp"
 #include "ptx.cuh"
+#include "tessera/device/activations.cuh"
 #include "tessera/element.hpp"
 
 namespace tessera::kernels::detail {
@@ -130,62 +131,6 @@ __device__ inline void store_vector(void* data, std::int64_t index, ElementType 
 /// alpha * sum. Zeros that pad K turn a sum of -0 into +0; adding +0 always does so, whatever the padding.
 __device__ __forceinline__ float scaled(float sum, float alpha) { return __fmul_rn(alpha, __fadd_rn(sum, 0.0F)); }
 
-/// dividend / (1 + 2^exponent), with the hardware's exponential and reciprocal.
-__device__ __forceinline__ float logistic(float dividend, float exponent)
-{
-    const float divisor = __fadd_rn(1.0F, ptx::approximate_power_of_two(exponent));
-    return __fmul_rn(dividend, ptx::approximate_reciprocal(divisor));
-}
-
-/// x * Phi(x) with the normal distribution function Phi(x) = (1 + erf(x / sqrt 2)) / 2 = 1 / (1 + 2^-z). z is an odd function
-/// of x, here x times a polynomial in x^2. It is fitted to the least error of Phi: less than 0.61 * 2^-24 (docs/notes/kernels.md).
-/// erff would take twice as many instructions, and lose the small results of negative x in 1 + erf.
-__device__ __forceinline__ float gelu(float value)
-{
-    const float square = __fmul_rn(value, value);
-    float series = __fmaf_rn(square, 0x1.5c3872p-28F, -0x1.99c658p-22F);
-    series = __fmaf_rn(square, series, 0x1.7fdb8ap-17F);
-    series = __fmaf_rn(square, series, -0x1.4ea9dep-13F);
-    series = __fmaf_rn(square, series, -0x1.8a7864p-14F);
-    series = __fmaf_rn(square, series, 0x1.ad6798p-4F);
-    series = __fmaf_rn(square, series, 0x1.26aeccp+1F);
-    return logistic(value, __fmul_rn(-value, series));
-}
-
-/// x / (1 + exp(-z)) with z = 2 sqrt(2/pi) (x + 0.044715 x^3), which is x/2 * (1 + tanh(z / 2)), but nothing cancels.
-__device__ __forceinline__ float gelu_tanh(float value)
-{
-    // z in powers of two: 2 sqrt(2/pi) log2(e), and that times 0.044715.
-    constexpr float linear = 2.3022082F;
-    constexpr float cubic = 0.10294324F;
-    return logistic(value, __fmul_rn(-value, __fmaf_rn(__fmul_rn(value, value), cubic, linear)));
-}
-
-constexpr float log2_of_e = 1.44269504F;
-
-/// x / (1 + exp(-x)).
-__device__ __forceinline__ float silu(float value) { return logistic(value, __fmul_rn(value, -log2_of_e)); }
-
-/// 1 / (1 + exp(-x)).
-__device__ __forceinline__ float sigmoid(float value) { return logistic(1.0F, __fmul_rn(value, -log2_of_e)); }
-
-/// 1 - 2 / (1 + exp(2 |x|)) with the sign of x, or a polynomial for a small x, where that would cancel.
-__device__ __forceinline__ float tanh(float value)
-{
-    constexpr float largest_of_polynomial = 0.6F;
-    const float square = __fmul_rn(value, value);
-    float series = __fmaf_rn(square, -0x1.8258bp-8F, 0x1.54b8b4p-6F);
-    series = __fmaf_rn(square, series, -0x1.b898e2p-5F);
-    series = __fmaf_rn(square, series, 0x1.1109aep-3F);
-    series = __fmaf_rn(square, series, -0x1.55553ep-2F);
-    const float small = __fmaf_rn(__fmul_rn(square, series), value, value);
-    const float large = __fadd_rn(1.0F, -logistic(2.0F, __fmul_rn(fabsf(value), 2 * log2_of_e)));
-    return copysignf(fabsf(value) < largest_of_polynomial ? small : large, value);  // also of -0
-}
-
-/// max(x, 0). Keeps NaN, unlike fmaxf.
-__device__ __forceinline__ float relu(float value) { return value < 0.0F ? 0.0F : value; }
-
 /// Moves the values to the front, over the first ones, and `last` behind them. A loop that always works on the first values
 /// has one copy of its code, although registers have no run-time index.
 template <int Count, int Last>
@@ -213,17 +158,45 @@ __device__ constexpr bool is_straight_line(ActivationKind kind)
     return kind != ActivationKind::sigmoid && kind != ActivationKind::tanh;
 }
 
-/// Replaces each value by its activation. Of few values, and for sigmoid and tanh, a loop does so: then the code is short. It is
-/// not in the instruction cache when a product reaches it.
+/// Calls `visit` with the function that `kind` is, of those of First and Rest that are straight-line code for `Count` values, or of
+/// those that are not. The last one is not compared with: it is what is left. Returns false if `kind` is none of them.
+template <int Count, bool StraightLine, ActivationKind First, ActivationKind... Rest, class Visit>
+__device__ __forceinline__ bool visit_activation(ActivationKind kind, Visit&& visit)
+{
+    constexpr bool is_many = Count >= 24;
+    if constexpr ((is_straight_line(First) && (is_many || First == ActivationKind::relu)) == StraightLine) {
+        if (sizeof...(Rest) == 0 || kind == First) {
+            ptx::stay_a_branch();
+            visit([](float x) { return activations::of<First>(x); });
+            return true;
+        }
+    }
+    if constexpr (sizeof...(Rest) > 0) {
+        return visit_activation<Count, StraightLine, Rest...>(kind, visit);
+    }
+    return false;
+}
+/// The same for all activations, in the order in which they are asked for.
+template <int Count, bool StraightLine, class Visit>
+__device__ __forceinline__ bool visit_any_activation(ActivationKind kind, Visit&& visit)
+{
+    using enum Activation;
+    return visit_activation<Count, StraightLine, relu, gelu, gelu_tanh, silu, sigmoid, tanh>(kind, visit);
+}
+static_assert(all_activations.size() == 7, "visit_any_activation has all but none");
+
+/// Replaces each value by its activation. Where that is not straight-line code, and for few values (but of relu), a loop does so:
+/// then the code is short. It is not in the instruction cache when a product reaches it.
 ///
 /// @param needed  the first `needed` values, all or the first half. The others stay as they are, but the halves may have
 ///                changed places then.
 template <int Count>
 __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind kind, int needed = Count)
 {
-    constexpr bool is_many = Count >= 24;
-    const auto apply = [&](auto&& function) {
-        ptx::stay_a_branch();
+    if (kind == ActivationKind::none) {
+        return;
+    }
+    const bool is_done = visit_any_activation<Count, true>(kind, [&](auto&& function) {
 #pragma unroll
         for (int j = 0; j < Count; ++j) {
             if (j == Count / 2 && j >= needed) {
@@ -231,21 +204,9 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
             }
             values[j] = function(values[j]);
         }
-    };
-    if (kind == ActivationKind::none) {
+    });
+    if (is_done) {
         return;
-    }
-    if (kind == ActivationKind::relu) {
-        return apply([](float x) { return relu(x); });
-    }
-    if (is_many && kind == ActivationKind::gelu) {
-        return apply([](float x) { return gelu(x); });
-    }
-    if (is_many && kind == ActivationKind::gelu_tanh) {
-        return apply([](float x) { return gelu_tanh(x); });
-    }
-    if (is_many && kind == ActivationKind::silu) {
-        return apply([](float x) { return silu(x); });
     }
     constexpr int at_once = Count >= 8 ? 8 : 1;
     static_assert(Count % at_once == 0);
@@ -256,21 +217,7 @@ __device__ __forceinline__ void activate(float (&values)[Count], ActivationKind 
         for (int j = 0; j < at_once; ++j) {
             some[j] = values[j];
         }
-        const auto apply_to_some = [&](auto&& function) {
-            ptx::stay_a_branch();
-            for_each(some, function);
-        };
-        if (!is_many && kind == ActivationKind::gelu) {
-            apply_to_some([](float x) { return gelu(x); });
-        } else if (!is_many && kind == ActivationKind::gelu_tanh) {
-            apply_to_some([](float x) { return gelu_tanh(x); });
-        } else if (!is_many && kind == ActivationKind::silu) {
-            apply_to_some([](float x) { return silu(x); });
-        } else if (kind == ActivationKind::sigmoid) {
-            apply_to_some([](float x) { return sigmoid(x); });
-        } else {
-            apply_to_some([](float x) { return tanh(x); });
-        }
+        visit_any_activation<Count, false>(kind, [&](auto&& function) { for_each(some, function); });
         rotate_in(values, some);
     }
 }

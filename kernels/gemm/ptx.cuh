@@ -62,22 +62,6 @@ __device__ __forceinline__ void prefetch_to_l1(const void* address)
     asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
 }
 
-/// 1 / value with an error of at most one unit in the last place; subnormal numbers count as zero.
-__device__ __forceinline__ float approximate_reciprocal(float value)
-{
-    float result = 0;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-    return result;
-}
-
-/// 2^value with a relative error of at most 2^-22; a subnormal result is 0.
-__device__ __forceinline__ float approximate_power_of_two(float value)
-{
-    float result = 0;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-    return result;
-}
-
 /// Keeps the computation of `value` where it is. Without it, the compiler may move it into the branches that use it.
 __device__ __forceinline__ void pin(float& value) { asm volatile("" : "+f"(value)); }
 

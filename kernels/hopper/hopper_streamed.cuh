@@ -68,7 +68,7 @@ public:
             tile_store(tile).store_16_bit(accumulators, finish_each(function));
         } else if (arguments_.finishing == HopperFinishing::bias_gelu_tanh) {
             ptx::stay_a_branch();
-            const auto function = [](float x) { return detail::gelu_tanh(x); };
+            const auto function = [](float x) { return activations::gelu_tanh(x); };
             tile_store(tile).store_16_bit(accumulators, finish_each(function));
         } else if constexpr (Config::config.accumulators() <= 128) {
             ptx::stay_a_branch();
@@ -98,10 +98,10 @@ private:
                 }
                 if (arguments_.finishing == HopperFinishing::bias_gelu) {
                     ptx::stay_a_branch();
-                    detail::for_each(values, [](float x) { return detail::gelu(x); });
+                    detail::for_each(values, [](float x) { return activations::gelu(x); });
                 } else {
                     ptx::stay_a_branch();
-                    detail::for_each(values, [](float x) { return detail::silu(x); });
+                    detail::for_each(values, [](float x) { return activations::silu(x); });
                 }
                 const StoredPart part(arguments_, block, index, tile.row, tile.column, tile.batch);
                 part.store_16_bit(staging_, HopperConfig::store_width(tile_n, 2), values, true);
@@ -129,7 +129,7 @@ private:
                             for (int i = 0; i < Products::values; ++i) {
                                 products[i] = values[i];
                             }
-                            detail::for_each(products, [](float x) { return detail::silu(x); });
+                            detail::for_each(products, [](float x) { return activations::silu(x); });
 #pragma unroll
                             for (int i = 0; i < Products::values; ++i) {
                                 products[i] = __fmul_rn(products[i], values[Products::values + i]);

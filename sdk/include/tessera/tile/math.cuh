@@ -9,6 +9,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "tessera/device/activations.cuh"
 #include "tessera/tile/cta.cuh"
 #include "tessera/tile/tile.cuh"
 
@@ -27,19 +28,11 @@ TESSERA_TILE constexpr void require_float()
 
 namespace detail {
 
-/// 2 to the power of x, at most 2 units in the last place off, and 0 instead of a subnormal value. Source: PTX ISA, "ex2".
-TESSERA_TILE float power_of_two(float x)
-{
-#ifdef __CUDA_ARCH__
-    float result = 0;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-    return result;
-#else
-    return std::exp2(x);
-#endif
-}
 /// e to the power of x. The exponent is rounded once: an error of up to |x| / 2 units in the last place more.
-TESSERA_TILE float power_of_e(float x) { return power_of_two(x * 1.44269504F); }
+TESSERA_TILE float power_of_e(float x)
+{
+    return tessera::detail::approximate_power_of_two(x * tessera::detail::log2_of_e);
+}
 
 }  // namespace detail
 
@@ -54,7 +47,7 @@ TESSERA_TILE float power_of_e(float x) { return power_of_two(x * 1.44269504F); }
 /// e to the power of each element x: at most 2 + |x| units in the last place off, and 0 instead of a subnormal value.
 TESSERA_DETAIL_TILE_FUNCTION(exp, detail::power_of_e(value))
 /// 2 to the power of each element: at most 2 units in the last place off, and 0 instead of a subnormal value.
-TESSERA_DETAIL_TILE_FUNCTION(exp2, detail::power_of_two(value))
+TESSERA_DETAIL_TILE_FUNCTION(exp2, tessera::detail::approximate_power_of_two(value))
 /// The natural logarithm.
 TESSERA_DETAIL_TILE_FUNCTION(log, logf(value))
 /// The logarithm to base 2.
