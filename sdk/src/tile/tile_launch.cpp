@@ -211,8 +211,38 @@ std::string_view why_not_pairs(const Tcgen05Plan& plan, const Hints& hints)
     return plan.tile_rows == 1 ? "the output has one row of tiles: there are no pairs" : std::string_view();
 }
 
+/// Places of an output that the CTAs of a cluster have at once.
+struct ClusterShape {
+    std::int64_t rows;
+    std::int64_t columns;
+};
+ClusterShape cluster_of(const Hints& hints) { return {hints.cluster / hints.cluster_columns, hints.cluster_columns}; }
+
+/// Returns why a program runs on wgmma without the clusters that its hints want; nothing if it runs in them.
+std::string_view why_not_in_clusters_of_hopper(const Plan& plan, const Candidates& candidates, const Hints& hints)
+{
+    const ClusterShape shape = cluster_of(hints);
+    if (candidates.clusters.kernel == nullptr) {
+        return "a program that is compiled at run time runs in single CTAs on Hopper";
+    }
+    if (!(plan.streams_rows && shape.columns > 1) && !(plan.streams_columns && shape.rows > 1)) {
+        return "the CTAs of a cluster would stream nothing that they share: row(at) is the same for places beside each "
+               "other, column(at) for those above each other";
+    }
+    if ((plan.reads_row && shape.rows > 1) || (plan.reads_column && shape.columns > 1)) {
+        return "the program asks for a place's row or column: the CTAs of a cluster could go different ways";
+    }
+    if (plan.other_grids) {
+        return "the program has outputs of other tile rows and columns";
+    }
+    return plan.grid[0] < shape.rows || plan.grid[1] < shape.columns
+               ? "the output has fewer rows or columns of tiles than the cluster"
+               : std::string_view();
+}
+
 /// Returns why a launch has not the clusters that hints want; nothing if it has.
-std::string_view why_not_in_clusters(const LaunchReport& report, const Hints& hints)
+std::string_view why_not_in_clusters(const LaunchReport& report, const Plan& plan, const Candidates& candidates,
+                                     const Hints& hints)
 {
     if (hints.cluster == 0 || hints.cluster == report.cluster) {
         return {};
@@ -221,9 +251,11 @@ std::string_view why_not_in_clusters(const LaunchReport& report, const Hints& hi
         return report.pairs ? "on tcgen05, clusters are pairs of CTAs: larger ones are not used" : report.reason;
     }
     return report.instructions == Instructions::wgmma
-               ? "clusters are not used on Hopper: its CTAs find what they share in L2"
+               ? why_not_in_clusters_of_hopper(plan, candidates, hints)
                : "mma.sync loads by threads: its CTAs share nothing that a cluster could load";
 }
+
+constexpr std::int64_t divided_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 std::int64_t pair_rows(const Tcgen05Plan& plan) { return (plan.tile_rows + 1) / 2; }
 
@@ -298,8 +330,8 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
         report.ctas = ctas;
         report.stages = memory.stages;
         report.shared_memory_bytes = memory.bytes;
-        report.cluster = report.pairs ? 2 : 1;
-        report.cluster_reason = why_not_in_clusters(report, hints);
+        report.cluster = report.pairs ? 2 : std::max(report.cluster, 1);
+        report.cluster_reason = why_not_in_clusters(report, plan, candidates, hints);
         choice.memory = memory;
         return choice;
     };
@@ -324,6 +356,20 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
     const bool has_roles = device.has_tensor_maps && has_code(candidates.wgmma);
     if (has_roles && streams && plan.by_tma) {
         report.by_tma = true;
+        if (hints.cluster > 1 && why_not_in_clusters_of_hopper(plan, candidates, hints).empty()) {
+            constexpr std::int64_t raster_band = 8;  // rows of places, as without clusters
+            const ClusterShape shape = cluster_of(hints);
+            const std::int64_t rows = divided_up(plan.grid[0], shape.rows);
+            const std::int64_t columns = divided_up(plan.grid[1], shape.columns);
+            const auto ctas = static_cast<unsigned>(hints.cluster);
+            const auto groups = static_cast<unsigned>(rows * columns * plan.batches);
+            choice.groups = TileRaster(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns),
+                                       static_cast<std::uint32_t>(raster_band / shape.rows));
+            report.cluster = hints.cluster;
+            return chosen(Instructions::wgmma,
+                          with_streams(plan, device, wished(most_stages), bytes_of_barriers, caller),
+                          ctas * std::min(groups, sms / ctas));
+        }
         return chosen(Instructions::wgmma, with_streams(plan, device, wished(most_stages), bytes_of_barriers, caller),
                       std::min(tiles, sms));
     }

@@ -8,6 +8,7 @@
 
 #include <source_location>
 
+#include "tessera/device/tile_raster.hpp"
 #include "tessera/stream.hpp"
 #include "tessera/tile/hints.hpp"
 #include "tessera/tile/launch_report.hpp"
@@ -27,6 +28,7 @@ struct Candidates {
     Candidate mma_sync;
     Candidate mma_sync_by_tma;
     Candidate wgmma;
+    Candidate clusters{};  // of CTAs, on wgmma: only for hints that want some
     Candidate tcgen05;
     Candidate pairs;  // of CTAs, on tcgen05
 };
@@ -42,6 +44,7 @@ struct Choice {
     LaunchReport report;
     SharedMemory memory;
     TensorMemory tensor_memory;
+    TileRaster groups;  // of a cluster's places
 };
 
 /// Returns true if the stream's device has tcgen05.

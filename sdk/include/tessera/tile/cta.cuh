@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "tessera/device/barrier.cuh"
+#include "tessera/device/cluster.cuh"
 #include "tessera/device/tile_raster.hpp"
 #include "tessera/device/warp.cuh"
 #include "tessera/tile/hints.hpp"
@@ -38,7 +39,7 @@ enum class Role : std::uint8_t {
 /// @tparam Multiplies  the instructions
 /// @tparam Part        what the thread does
 /// @tparam Wishes      the program's hints
-/// @tparam Ctas        that multiply together: 2 are a pair
+/// @tparam Ctas        that multiply together: 2 are a pair. On wgmma: of a cluster, which loads together
 /// @tparam ByTma       of a role that does all: TMA fills the stages
 template <Instructions Multiplies, Role Part, Hints Wishes, int Ctas = 1, bool ByTma = false>
 struct Machine {
@@ -47,6 +48,9 @@ struct Machine {
     static constexpr bool is_planned = Part == Role::plan;
     static constexpr bool computes = Part == Role::all || Part == Role::compute;
     static constexpr int ctas = Ctas;
+    /// Places that the CTAs of a cluster or a pair have at once: an array of these rows and columns.
+    static constexpr int group_columns = Multiplies == Instructions::wgmma && Ctas > 1 ? Wishes.cluster_columns : 1;
+    static constexpr int group_rows = Ctas / group_columns;
     static constexpr bool by_tma = ByTma;
     static constexpr bool whole_tiles = Wishes.whole_tiles;
     static constexpr int warps_m = Multiplies == Instructions::mma_sync ? Wishes.warps_m
@@ -70,6 +74,9 @@ struct Machine {
     static_assert(warps_m < 4 || warps_m % 4 == 0, "tessera: hints have 1, 2, 3 or a multiple of 4 warps_m");
     static_assert(Wishes.cluster == 0 || (is_power_of_two(Wishes.cluster) && Wishes.cluster <= 8),
                   "tessera: hints have clusters of 1, 2, 4 or 8 CTAs, or 0 for the library's choice");
+    static_assert(is_power_of_two(Wishes.cluster_columns) &&
+                      (Wishes.cluster_columns == 1 || Wishes.cluster_columns <= Wishes.cluster),
+                  "tessera: hints have cluster_columns that divide the CTAs of a cluster");
     static_assert(Wishes.stages == 0 || (Wishes.stages >= 2 && Wishes.stages <= most_stages),
                   "tessera: hints have 2 to 8 stages, or 0 for as many as fit into shared memory");
 };
@@ -114,7 +121,8 @@ struct RingState {
     int held_count = 0;             // how many there are now
     std::uint32_t held_parity = 0;  // bit i: of the i-th one's next completion
     const BarriersPublished* published = nullptr;
-    const TileRaster* pairs = nullptr;  // the order of pairs of places, for a pair of CTAs
+    const BarriersPublishedToCluster* published_to_cluster = nullptr;  // of a cluster that loads together
+    const TileRaster* groups = nullptr;  // the order of groups of places, for a pair or a cluster of CTAs
 };
 
 __device__ __forceinline__ void advance(RingState& ring)
@@ -142,12 +150,38 @@ __device__ __forceinline__ void wait_until_full(const RingState& ring)
     Barrier(ring.barriers->full[ring.slot], *ring.published).wait(static_cast<PhaseParity>(ring.parity));
 }
 
-/// Frees a slot for the calling warp.
+/// CTAs that fill parts of a CTA's slot: those of its row and of its column in the cluster.
+template <class Machine>
+inline constexpr int ctas_that_fill = Machine::group_rows + Machine::group_columns - 1;
+
+/// Arrives at a slot's barrier in CTAs that fill parts of each other's slots, from number `First` on; number 0 is the calling CTA.
+/// Called by a whole warp.
+template <class Machine, int First, class Kind>
+__device__ __forceinline__ void arrive_in_cluster(const RingState& ring, const Barrier<Kind>& barrier)
+{
+    const ClusterGrid cluster(Machine::group_rows, Machine::group_columns);
+    const int index = lane();
+    if (index < First || index >= ctas_that_fill<Machine>) {
+        return;
+    }
+    const bool in_column = index < Machine::group_rows;
+    const int to_row = in_column ? index : 0;
+    const int to_column = in_column ? 0 : index - Machine::group_rows + 1;
+    barrier.arrive_at(ring.published_to_cluster->ready(
+        cluster.at((cluster.row() + static_cast<std::uint32_t>(to_row)) % Machine::group_rows,
+                   (cluster.column() + static_cast<std::uint32_t>(to_column)) % Machine::group_columns)));
+}
+
+/// Frees a slot for the calling warp: for each CTA that fills a part of it.
+template <class Machine>
 __device__ __forceinline__ void release(const RingState& ring, int slot)
 {
     __syncwarp();
-    if (elect_one()) {
-        Barrier(ring.barriers->empty[slot], *ring.published).arrive();
+    const Barrier empty(ring.barriers->empty[slot], *ring.published);
+    if constexpr (Machine::ctas > 1) {
+        arrive_in_cluster<Machine, 0>(ring, empty);
+    } else if (elect_one()) {
+        empty.arrive();
     }
 }
 

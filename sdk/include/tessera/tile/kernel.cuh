@@ -113,9 +113,12 @@ TESSERA_TILE void plan_program_for_tcgen05(const Program& program)
     program(PlanningCta<Instructions::tcgen05, Program>(state));
 }
 
-/// Runs a program. `program` and `memory` are the kernel's parameters.
-template <Instructions With, class Program>
-__device__ __forceinline__ void run_program(const Program& program, const SharedMemory& memory)
+/// Runs a program. `program`, `memory` and `groups` are the kernel's parameters.
+/// @tparam Ctas   of a cluster that loads together, on wgmma
+/// @param groups  the order of its places
+template <Instructions With, int Ctas = 1, class Program>
+__device__ __forceinline__ void run_program(const Program& program, const SharedMemory& memory,
+                                            [[maybe_unused]] const TileRaster* groups = nullptr)
 {
     constexpr Hints hints = program_hints<Program>;
     RingState ring;
@@ -128,28 +131,45 @@ __device__ __forceinline__ void run_program(const Program& program, const Shared
         program(Cta<Machine<With, Role::all, hints>>(ring));
     } else {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-        constexpr int threads = Machine<With, Role::all, hints>::threads;
+        using Loading = Machine<With, Role::load, hints, Ctas>;
+        using Computing = Machine<With, Role::compute, hints, Ctas>;
+        constexpr int threads = Computing::threads;
         ring.barriers =
             reinterpret_cast<TileBarriers*>(tile_shared_memory + memory.ring + memory.stages * memory.stage_bytes);
-        const BarriersPublished published = publish_barriers([&](const BarrierInitializer& by) {
+        ring.groups = groups;
+        const auto initialize = [&](const BarrierInitializer& by) {
 #pragma unroll 1
             for (int i = 0; i < memory.stages; ++i) {
-                by.initialize(ring.barriers->full[i], 1);
-                by.initialize(ring.barriers->empty[i], threads / 32);
+                by.initialize(ring.barriers->full[i], ctas_that_fill<Loading>);
+                by.initialize(ring.barriers->empty[i], ctas_that_fill<Computing> * threads / 32);
             }
 #pragma unroll 1
             for (int i = 0; i < most_held; ++i) {
                 by.initialize(ring.barriers->held_full[i], 1);
                 by.initialize(ring.barriers->held_empty[i], threads / 32);
             }
-        });
+        };
+        const auto published = [&] {
+            if constexpr (Ctas > 1) {
+                return publish_barriers_to_cluster(initialize);
+            } else {
+                return publish_barriers(initialize);
+            }
+        }();
         ring.published = &published;
+        if constexpr (Ctas > 1) {
+            ring.published_to_cluster = &published;
+        }
         wait_for_previous_grid();  // the launch lets this kernel begin before the one before it has ended
         let_next_grid_begin();
         if (of_first_lane(warp()) == threads / 32) {
-            program(Cta<Machine<With, Role::load, hints>>(ring));
+            program(Cta<Loading>(ring));
         } else {
-            program(Cta<Machine<With, Role::compute, hints>>(ring));
+            program(Cta<Computing>(ring));
+        }
+        if constexpr (Ctas > 1) {
+            __syncwarp();
+            ClusterGrid::await_peers();  // they free slots of this CTA until they have ended, too
         }
 #endif
     }
@@ -222,7 +242,7 @@ __device__ __forceinline__ void run_program_on_tcgen05(const Program& program, c
     state.held = shared + memory.held;
     state.stage_bytes = memory.stage_bytes;
     state.stages = memory.stages;
-    state.pairs = &tensor_memory.pairs;
+    state.groups = &tensor_memory.pairs;
     state.slot_columns = tensor_memory.slot_columns;
     state.slots = tensor_memory.slots;
     state.words =
@@ -275,6 +295,15 @@ __global__ void __launch_bounds__(threads_of_kernel<With, Program>())
     tile_kernel(const __grid_constant__ Program program, const SharedMemory memory)
 {
     run_program<With>(program, memory);
+}
+
+/// The same for a cluster of CTAs that loads together.
+template <class Program>
+__global__ void __launch_bounds__(threads_of_kernel<Instructions::wgmma, Program>())
+    tile_kernel_in_clusters(const __grid_constant__ Program program, const SharedMemory memory,
+                            const __grid_constant__ TileRaster groups)
+{
+    run_program<Instructions::wgmma, program_hints<Program>.cluster>(program, memory, &groups);
 }
 
 /// The same for mma.sync where TMA fills the stages.

@@ -104,13 +104,17 @@ LaunchReport launch(StreamRef stream, const Program& program,
     const auto kernel_wgmma = detail::tile_kernel<wgmma, Program>;
     const auto kernel_tcgen05 = detail::tile_kernel_on_tcgen05<1, Program>;
     const auto kernel_pairs = detail::tile_kernel_on_tcgen05<2, Program>;
-    const detail::Candidates candidates{
+    constexpr bool wants_clusters = detail::program_hints<Program>.cluster > 1;
+    detail::Candidates candidates{
         .mma_sync = detail::candidate<mma_sync, Program>(kernel_mma_sync),
         .mma_sync_by_tma = detail::candidate<mma_sync, Program>(kernel_by_tma),
         .wgmma = detail::candidate<wgmma, Program>(kernel_wgmma),
         .tcgen05 = detail::candidate<tcgen05, Program>(kernel_tcgen05),
         .pairs = detail::candidate<tcgen05, Program>(kernel_pairs),
     };
+    if constexpr (wants_clusters) {
+        candidates.clusters = detail::candidate<wgmma, Program>(detail::tile_kernel_in_clusters<Program>);
+    }
     const detail::Plan plan = detail::plan_of(program);
     const detail::PlanWithTensorMemory tcgen05_plan =
         detail::has_tensor_memory(stream, caller) ? detail::tcgen05_plan_of(program) : detail::PlanWithTensorMemory{};
@@ -123,8 +127,8 @@ LaunchReport launch(StreamRef stream, const Program& program,
     const auto launch_kernel = [&](const detail::Candidate& candidate, auto kernel, const auto&... parameters) {
         LaunchConfig config(stream, {report.ctas}, {static_cast<unsigned>(candidate.threads)}, caller);
         config.shared_memory_bytes(report.shared_memory_bytes);
-        if (report.pairs) {
-            config.cluster({2});
+        if (report.cluster > 1) {
+            config.cluster({static_cast<unsigned>(report.cluster)});
         }
         if (report.instructions != mma_sync) {
             config.programmatic_dependent_launch();
@@ -136,6 +140,12 @@ LaunchReport launch(StreamRef stream, const Program& program,
     } else if (report.instructions == mma_sync) {
         launch_kernel(candidates.mma_sync, kernel_mma_sync);
     } else if (report.instructions == wgmma) {
+        if constexpr (wants_clusters) {
+            if (report.cluster > 1) {
+                launch_kernel(candidates.clusters, detail::tile_kernel_in_clusters<Program>, choice.groups);
+                return report;
+            }
+        }
         launch_kernel(candidates.wgmma, kernel_wgmma);
     } else if (report.pairs) {
         launch_kernel(candidates.pairs, kernel_pairs, choice.tensor_memory);

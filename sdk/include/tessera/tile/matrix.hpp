@@ -90,9 +90,12 @@ struct Edges {
     Edge columns = Edge::ragged;
 };
 
-TESSERA_DETAIL_HOST_DEVICE constexpr Edge edge_of(bool is_checked, std::int64_t extent, int tile)
+/// @param is_grouped  the place may be outside: a group of places has one that the output does not have
+TESSERA_DETAIL_HOST_DEVICE constexpr Edge edge_of(bool is_checked, bool is_grouped, std::int64_t extent, int tile)
 {
-    return is_checked ? Edge::none : extent > 0 && extent % tile == 0 ? Edge::whole : Edge::ragged;
+    return is_checked                         ? (is_grouped ? Edge::whole : Edge::none)
+           : extent > 0 && extent % tile == 0 ? Edge::whole
+                                              : Edge::ragged;
 }
 /// True for views whose rows a vector names. They are compared with its length in any case.
 template <class View>
@@ -104,8 +107,8 @@ inline constexpr bool is_whole = Machine::whole_tiles && !is_gathered<View>;
 template <class Machine, class View>
 TESSERA_DETAIL_HOST_DEVICE constexpr Edges edges_of()
 {
-    return {edge_of(is_whole<Machine, View>, View::extents::rows, View::rows),
-            edge_of(is_whole<Machine, View>, View::extents::columns, View::columns)};
+    return {edge_of(is_whole<Machine, View>, Machine::ctas > 1, View::extents::rows, View::rows),
+            edge_of(is_whole<Machine, View>, Machine::ctas > 1, View::extents::columns, View::columns)};
 }
 
 /// What an `Input` has.

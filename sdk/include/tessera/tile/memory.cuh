@@ -245,7 +245,7 @@ __device__ __forceinline__ void request_values(RingState& ring, const Memory<Ele
 }
 
 /// Reads a thread's values of a tile from the ring's next slot, and frees it.
-template <Edges At, class T, int R, int C, class Layout, class Element, class Order>
+template <class Machine, Edges At, class T, int R, int C, class Layout, class Element, class Order>
 __device__ __forceinline__ void receive_values(Tile<T, R, C, Layout>& tile, RingState& ring,
                                                const Memory<Element, Order>& memory, const Spot& spot, T outside)
 {
@@ -272,7 +272,7 @@ __device__ __forceinline__ void receive_values(Tile<T, R, C, Layout>& tile, Ring
             values[first + j] = vector.of[j];
         }
     }
-    release(ring, ring.slot);
+    release<Machine>(ring, ring.slot);
     advance(ring);
 }
 

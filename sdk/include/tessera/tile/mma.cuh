@@ -75,7 +75,7 @@ struct tile_facts<Sums<Machine, R, C>> {
         } else {
             auto values = sums.values();
             if constexpr (Machine::computes && Machine::instructions == Instructions::wgmma) {
-                finish_products(sums.ring());
+                finish_products<Machine>(sums.ring());
                 sums.note_reading();
                 pin(Access::values(values));
             }

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "tessera/detail/refused.hpp"
+#include "tessera/device/cluster.cuh"
 #include "tessera/device/tile_raster.hpp"
 #include "tessera/tile/cta.cuh"
 #include "tessera/tile/tcgen05_plan.hpp"
@@ -33,14 +34,26 @@ struct PlainPosition {
     std::int64_t first_column;
 };
 
-/// Notes that the program asks for the row of a place. The CTAs of a pair have other rows, and must go the same way: programs that
-/// ask have no pairs, and a branch that asks and that the plan did not see stops the kernel.
+/// Notes that the program asks for the row of a place. The CTAs of a pair or a cluster have other rows, and must go the same way:
+/// programs that ask have none, and a branch that asks and that the plan did not see stops the kernel.
 template <class Machine>
 TESSERA_TILE void note_row_is_read()
 {
     if constexpr (Machine::instructions == Instructions::tcgen05 && Machine::role == Role::plan) {
         note_refusal<PairRefusal::row>();
-    } else if constexpr (Machine::ctas == 2) {
+    } else if constexpr (Machine::role == Role::plan) {
+        note_place_is_read(true, false);
+    } else if constexpr (Machine::group_rows > 1) {
+        refuse_branch();
+    }
+}
+/// The same for the column, which those of a pair share.
+template <class Machine>
+TESSERA_TILE void note_column_is_read()
+{
+    if constexpr (Machine::role == Role::plan) {
+        note_place_is_read(false, true);
+    } else if constexpr (Machine::group_columns > 1) {
         refuse_branch();
     }
 }
@@ -64,7 +77,11 @@ public:
         return where().first_row;
     }
     /// Returns the tile's first column in the matrix.
-    TESSERA_TILE std::int64_t first_column() const { return where().first_column; }
+    TESSERA_TILE std::int64_t first_column() const
+    {
+        detail::note_column_is_read<Machine>();
+        return where().first_column;
+    }
     /// Returns the row in tiles.
     TESSERA_TILE std::uint32_t tile_row() const
     {
@@ -72,7 +89,11 @@ public:
         return row_;
     }
     /// Returns the column in tiles.
-    TESSERA_TILE std::uint32_t tile_column() const { return column_; }
+    TESSERA_TILE std::uint32_t tile_column() const
+    {
+        detail::note_column_is_read<Machine>();
+        return column_;
+    }
     /// Returns the number of the matrix in its batch.
     TESSERA_TILE std::uint32_t batch() const { return batch_; }
     /// For the library: where the tile is.
@@ -151,10 +172,25 @@ struct TileOrder {
     }
 };
 
-/// The order of pairs of places, one below the other.
-TESSERA_TILE TileOrder pairs_of(const TileOrder& places, const RingState& ring)
+/// The order of groups of places, one place for each CTA of a pair or a cluster. The last ones may have places outside.
+template <class Machine>
+TESSERA_TILE TileOrder groups_of(const TileOrder& places, const RingState& ring)
 {
-    return {ring.pairs, (places.rows + 1) / 2, places.columns, places.batches, places.from_last_row};
+    constexpr std::uint32_t rows = Machine::group_rows;
+    constexpr std::uint32_t columns = Machine::group_columns;
+    return {ring.groups, (places.rows + rows - 1) / rows, (places.columns + columns - 1) / columns, places.batches,
+            places.from_last_row};
+}
+
+/// Changes the position of a group to that of the calling CTA's place.
+template <class Machine>
+TESSERA_TILE void to_place_in_group([[maybe_unused]] TilePosition& position)
+{
+#ifdef __CUDA_ARCH__
+    const ClusterGrid group(Machine::group_rows, Machine::group_columns);
+    position.row = Machine::group_rows * position.row + group.row();
+    position.column = Machine::group_columns * position.column + group.column();
+#endif
 }
 
 }  // namespace detail
@@ -178,8 +214,8 @@ public:
         TESSERA_TILE Place<Machine, Rows, Columns> operator*() const
         {
             TilePosition position = order_.position(tile_);
-            if constexpr (Machine::ctas == 2) {
-                position.row = 2 * position.row + detail::cta_of_pair();
+            if constexpr (Machine::ctas > 1) {
+                detail::to_place_in_group<Machine>(position);
             }
             return {position, *ring_};
         }

@@ -63,6 +63,12 @@ struct Plan {
     std::int64_t too_few[4] = {0, 0, 0, 0};  // tiles of a matrix that has fewer than are used, and those
     bool gathers = false;                    // a stream has rows that a vector names
     int devices[2] = {-1, -1};               // of the first matrix, and of one on another device
+    // What decides on clusters.
+    bool reads_row = false;        // the program asks for a place's row
+    bool reads_column = false;     // and for its column
+    bool streams_rows = false;     // a stream has a band that places beside each other have
+    bool streams_columns = false;  // and one that places above and below each other have
+    bool other_grids = false;      // outputs have other rows and columns of tiles
 
     void need_scratch(std::size_t bytes) noexcept { scratch_bytes = bytes > scratch_bytes ? bytes : scratch_bytes; }
     // Loads that pass through the ring if the program has no streams.
@@ -86,6 +92,7 @@ struct Plan {
             unequal_tiles[0] = tiles;
             unequal_tiles[1] = count;
         }
+        other_grids = other_grids || grid[0] != rows || grid[1] != columns;
     }
     /// Notes a matrix that must be whole tiles, and how many of them are used along each side.
     void note_whole(std::int64_t rows, std::int64_t columns, std::int64_t tile_rows, std::int64_t tile_columns,
@@ -210,6 +217,29 @@ TESSERA_DETAIL_HOST_DEVICE inline void note_held_band([[maybe_unused]] int steps
 #ifndef __CUDA_ARCH__
     if (Plan* const plan = planning()) {
         plan->held_steps = steps > plan->held_steps ? steps : plan->held_steps;
+    }
+#endif
+}
+
+/// Notes that the program asks for a place's row or column.
+TESSERA_DETAIL_HOST_DEVICE inline void note_place_is_read([[maybe_unused]] bool row, [[maybe_unused]] bool column)
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->reads_row = plan->reads_row || row;
+        plan->reads_column = plan->reads_column || column;
+    }
+#endif
+}
+
+/// Notes which places have the bands of a stream.
+TESSERA_DETAIL_HOST_DEVICE inline void note_shared_bands([[maybe_unused]] bool of_rows,
+                                                         [[maybe_unused]] bool of_columns)
+{
+#ifndef __CUDA_ARCH__
+    if (Plan* const plan = planning()) {
+        plan->streams_rows = plan->streams_rows || of_rows;
+        plan->streams_columns = plan->streams_columns || of_columns;
     }
 #endif
 }

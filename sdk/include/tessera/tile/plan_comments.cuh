@@ -34,6 +34,8 @@ __device__ __forceinline__ void note_matrix(const Memory& memory)
 }
 
 __device__ __forceinline__ void note_device(int) {}
+__device__ __forceinline__ void note_place_is_read(bool, bool) {}  // these programs run in no clusters
+__device__ __forceinline__ void note_shared_bands(bool, bool) {}
 
 template <class Machine, class Memory>
 __device__ __forceinline__ void note_places(const Memory& memory, std::int64_t, std::int64_t)

@@ -17,11 +17,11 @@
 #include "tessera/detail/trap.hpp"
 #include "tessera/device/barrier.cuh"
 #include "tessera/device/smem_descriptor.hpp"
-#include "tessera/device/tma.cuh"
 #include "tessera/device/warp.cuh"
 #include "tessera/device/wgmma.cuh"
 #include "tessera/tile/cta.cuh"
 #include "tessera/tile/exchange.cuh"
+#include "tessera/tile/staged_loads.cuh"
 #include "tessera/tile/tcgen05_stages.cuh"
 #include "tessera/tile/view.cuh"
 
@@ -47,15 +47,23 @@ public:
     /// Returns the tile's first row in the input.
     TESSERA_TILE std::int64_t first_row() const
     {
-        if (kind_ == detail::BandKind::of_place_rows) {
+        if (kind_ == detail::BandKind::of_place_rows || (by_clusters && kind_ == detail::BandKind::any)) {
             detail::note_row_is_read<Machine>();
         }
         return spot_.row;
     }
     /// Returns the tile's first column in the input.
-    TESSERA_TILE std::int64_t first_column() const { return spot_.column; }
+    TESSERA_TILE std::int64_t first_column() const
+    {
+        if (kind_ != detail::BandKind::of_place_rows) {
+            detail::note_column_is_read<Machine>();
+        }
+        return spot_.column;
+    }
 
 private:
+    static constexpr bool by_clusters = Machine::instructions == Instructions::wgmma;
+
     std::uint32_t address_;
     detail::Spot spot_;
     detail::BandKind kind_;
@@ -107,26 +115,6 @@ constexpr std::uint32_t stage_offset()
         return 0;
     } else {
         return staged_bytes_of<First> + stage_offset<Index - 1, Rest...>();
-    }
-}
-
-/// Asks TMA for a tile, box by box. One thread.
-template <class View>
-__device__ __forceinline__ void load_staged(const View& view, std::uint32_t address, const Spot& spot,
-                                            const Barrier<FilledByTma>& full)
-{
-    using Geometry = typename View::Staged;
-    const auto contiguous = static_cast<int>(Geometry::row_major ? spot.column : spot.row);
-    const auto line = static_cast<int>(Geometry::row_major ? spot.row : spot.column);
-    const auto batch = static_cast<int>(spot.batch);
-    auto* const to = static_cast<std::byte*>(__cvta_shared_to_generic(address));
-#pragma unroll
-    for (int block = 0; block < Geometry::blocks; ++block) {
-#pragma unroll
-        for (int box = 0; box < Geometry::lines / Geometry::box_lines; ++box) {
-            tma_load(view.map(), to + block * Geometry::block_bytes + box * Geometry::box_lines * Geometry::line_bytes,
-                     full.bytes(), {contiguous + block * Geometry::in_line, line + box * Geometry::box_lines, batch});
-        }
     }
 }
 
@@ -240,12 +228,13 @@ __device__ __forceinline__ void wait_for_products()
 }
 
 /// Waits for all products under way, and frees the slot that they read.
+template <class Machine>
 __device__ __forceinline__ void finish_products(RingState& ring)
 {
     wgmma_commit();
     wgmma_wait<0>();
     if (ring.unreleased >= 0) {
-        release(ring, ring.unreleased);
+        release<Machine>(ring, ring.unreleased);
         ring.unreleased = -1;
     }
 }
@@ -293,6 +282,8 @@ public:
         if constexpr (Machine::role == detail::Role::plan) {
             steps_ = by_tcgen05 ? 2 : 1;  // 2: sums that one step passes on to the next are seen, too
             detail::note_stream<(detail::staged_bytes_of<Views> + ...)>(bands...);
+            detail::note_shared_bands(((bands.kind() == detail::BandKind::of_place_rows) || ...),
+                                      ((bands.kind() == detail::BandKind::of_place_columns) || ...));
             if constexpr (by_tcgen05) {
                 detail::note_stream_of_pair(
                     ((bands.kind() == detail::BandKind::of_place_columns ? detail::half_staged_bytes_of<Views>
@@ -327,7 +318,7 @@ public:
                 detail::wait_for_copies<Machine>(0);
             }
         } else if constexpr (by_warpgroups) {
-            detail::finish_products(*ring_);
+            detail::finish_products<Machine>(*ring_);
         }
     }
     Stream(const Stream&) = delete;
@@ -358,7 +349,7 @@ private:
     template <std::size_t Index>
     TESSERA_TILE std::uint32_t offset_in_cta() const
     {
-        if constexpr (Machine::ctas == 1 || Index == 0) {
+        if constexpr (!by_tcgen05 || Machine::ctas == 1 || Index == 0) {
             return offset<Index>;
         } else {
             return offset_in_cta<Index - 1>() + detail::staged_bytes_in_cta<Machine>(cuda::std::get<Index - 1>(bands_));
@@ -385,12 +376,24 @@ private:
     template <std::size_t... Indices>
     __device__ __forceinline__ void request(int step, int slot, cuda::std::index_sequence<Indices...>) const
     {
+        const Barrier full(ring_->barriers->full[slot], *ring_->published);
+        if constexpr (Machine::ctas > 1) {
+            // Also of a CTA that loads nothing for a peer: else the peer could free a later step here before this one.
+            detail::arrive_in_cluster<Machine, 1>(*ring_, full);
+            __syncwarp();
+        }
         if (elect_one()) {
-            const Barrier full(ring_->barriers->full[slot], *ring_->published);
             full.arrive_and_expect((static_cast<std::uint32_t>(Views::Staged::bytes) + ...));
-            (detail::load_staged(cuda::std::get<Indices>(bands_).view(), slot_address(slot) + offset<Indices>,
-                                 cuda::std::get<Indices>(bands_).at(step), full),
-             ...);
+            if constexpr (Machine::ctas == 1) {
+                (detail::load_staged(cuda::std::get<Indices>(bands_).view(), slot_address(slot) + offset<Indices>,
+                                     cuda::std::get<Indices>(bands_).at(step), full),
+                 ...);
+            } else {
+                (detail::load_for_cluster<Machine>(cuda::std::get<Indices>(bands_), step,
+                                                   slot_address(slot) + offset<Indices>, full,
+                                                   *ring_->published_to_cluster),
+                 ...);
+            }
         }
         __syncwarp();
     }
@@ -463,7 +466,7 @@ private:
             detail::commit_products<Machine>();
             if (ring_->unreleased >= 0) {
                 detail::wait_for_products<Machine, 1>();  // the tensor core has read the previous slot
-                detail::release(*ring_, ring_->unreleased);
+                detail::release<Machine>(*ring_, ring_->unreleased);
             }
             ring_->unreleased = ring_->slot;
         }
@@ -594,7 +597,7 @@ public:
             auto& state = detail::state_of<Machine>(*ring_);
             detail::commit_to(state, state.words->held_empty[index]);
         } else if constexpr (Machine::instructions != Instructions::tcgen05 && Machine::role == detail::Role::compute) {
-            detail::finish_products(*ring_);
+            detail::finish_products<Machine>(*ring_);
             detail::release_held<Machine>(*ring_, index);
         }
     }

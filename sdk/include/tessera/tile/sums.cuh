@@ -16,6 +16,7 @@ namespace tessera::tile {
 
 namespace detail {
 
+template <class Machine>
 __device__ __forceinline__ void finish_products(RingState& ring);
 
 /// Tells the compiler that registers change here: what writes them stays before this, and what reads them behind.
@@ -29,7 +30,7 @@ __device__ __forceinline__ void pin(Values<float, Count>& registers)
 }
 
 /// The values of sums. `IsAsync`: products may still be on their way to the registers, so these stay until they are there.
-template <class TileOfSums, bool IsAsync>
+template <class Machine, class TileOfSums, bool IsAsync>
 struct SumsInRegisters {
     TileOfSums values;
     RingState* ring;
@@ -38,8 +39,8 @@ struct SumsInRegisters {
     TESSERA_TILE void note_product() const {}
     TESSERA_TILE void note_reading() const {}
 };
-template <class TileOfSums>
-struct SumsInRegisters<TileOfSums, true> {
+template <class Machine, class TileOfSums>
+struct SumsInRegisters<Machine, TileOfSums, true> {
     TileOfSums values;
     RingState* ring;
     mutable bool is_awaited = false;  // products were issued, and nobody has read their sums
@@ -70,7 +71,7 @@ private:
     {
 #ifdef __CUDA_ARCH__
         if (is_awaited) {
-            finish_products(*ring);
+            finish_products<Machine>(*ring);
             pin(Access::values(values));
         }
 #endif
@@ -111,7 +112,8 @@ public:
     TESSERA_TILE void note_reading() const { state_.note_reading(); }
 
 private:
-    using State = detail::SumsInRegisters<Values, Machine::computes && Machine::instructions == Instructions::wgmma>;
+    using State =
+        detail::SumsInRegisters<Machine, Values, Machine::computes && Machine::instructions == Instructions::wgmma>;
     State state_;
 };
 

@@ -207,7 +207,7 @@ public:
                 if constexpr (Machine::role == detail::Role::load) {
                     detail::request_values<edges, T, Rows, Columns>(at.ring(), memory(), spot);
                 } else {
-                    detail::receive_values<edges>(tile, at.ring(), memory(), spot, T(outside));
+                    detail::receive_values<Machine, edges>(tile, at.ring(), memory(), spot, T(outside));
                 }
                 return tile;
             }
@@ -455,8 +455,8 @@ private:
         const detail::TileOrder order{&state_.raster, static_cast<std::uint32_t>(tile_rows),
                                       static_cast<std::uint32_t>(tile_columns),
                                       static_cast<std::uint32_t>(memory().batches), from_last_row};
-        if constexpr (Machine::ctas == 2) {
-            return {detail::pairs_of(order, cta.ring()), cta.ring()};
+        if constexpr (Machine::ctas > 1) {
+            return {detail::groups_of<Machine>(order, cta.ring()), cta.ring()};
         } else {
             return {order, cta.ring()};
         }

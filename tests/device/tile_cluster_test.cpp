@@ -1,0 +1,110 @@
+/// Tile programs whose hints want clusters: results compared with exact integers, and what the report says, on whatever device
+/// there is.
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "device_fixture.hpp"
+#include "support/test_main.hpp"
+#include "tile_clusters.hpp"
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+/// Small integers, whose products and sums are exact.
+std::vector<bf16> integers(std::int64_t count, std::int64_t seed)
+{
+    std::vector<bf16> values;
+    for (std::int64_t i = 0; i < count; ++i) {
+        values.emplace_back(static_cast<float>((i * i + seed * i + i / 13) % 5 - 2));
+    }
+    return values;
+}
+
+struct Counts {
+    tile::LaunchReport report;
+    int wrong = 0;        // elements of D
+    int overwritten = 0;  // elements behind the rows of D, and behind D
+};
+
+Counts run(const ClusterProgram& program, std::int64_t m, std::int64_t n, std::int64_t k)
+{
+    constexpr std::int64_t gap = 8;
+    const Stream stream;
+    const auto a = integers(m * k, 3);
+    const auto b = integers(k * n, 1);
+    const auto device_a = DeviceBuffer<bf16>::from_host(stream, a);
+    const auto device_b = DeviceBuffer<bf16>::from_host(stream, b);
+    const std::int64_t stride = n + gap;
+    auto d = DeviceBuffer<bf16>::from_host(
+        stream, std::vector<bf16>(static_cast<std::size_t>((m + program.m) * stride), bf16(77.0F)));
+    Counts counts;
+    counts.report = program.launch(stream, {device_a.matrix(m, k), device_b.matrix(k, n), d.matrix(m, n, stride)});
+    const auto result = d.to_vector();
+    for (std::int64_t i = 0; i < m + program.m; ++i) {
+        for (std::int64_t j = 0; j < stride; ++j) {
+            const auto value = static_cast<float>(result[static_cast<std::size_t>(i * stride + j)]);
+            if (i >= m || j >= n) {
+                counts.overwritten += value != 77.0F;
+                continue;
+            }
+            float sum = 0;
+            for (std::int64_t l = 0; l < k; ++l) {
+                sum += static_cast<float>(a[static_cast<std::size_t>(i * k + l)]) *
+                       static_cast<float>(b[static_cast<std::size_t>(l * n + j)]);
+            }
+            counts.wrong += value != static_cast<float>(bf16(sum));
+        }
+    }
+    return counts;
+}
+
+}  // namespace
+
+TEST_CASE("programs in clusters are right at every edge, and the report says whether there are clusters")
+{
+    const DeviceProperties& device = Device::current().properties();
+    const bool hopper = device.compute_capability_major == 9;
+    for (int index = 0; index < cluster_program_count(); ++index) {
+        const ClusterProgram& program = cluster_program(index);
+        CAPTURE(program.name);
+        const int rows = program.rows;
+        const int columns = program.columns;
+        // In tiles: whole clusters; clusters with places outside; more clusters than run at once.
+        for (const auto& [down, across] : {std::pair{rows, columns}, {rows + 1, columns + 1}, {2 * rows + 1, 48}}) {
+            const std::int64_t ragged = program.whole_tiles ? 0 : 8;
+            const std::int64_t m = down * program.m - ragged;
+            const std::int64_t n = across * program.n - ragged;
+            const std::int64_t k = program.most_k > 0 ? 56 : program.whole_tiles ? 128 : 136;
+            CAPTURE(down);
+            CAPTURE(across);
+            const Counts counts = run(program, m, n, k);
+            CAPTURE(counts.report.cluster_reason);
+            CHECK(counts.wrong == 0);
+            CHECK(counts.overwritten == 0);
+            if (hopper) {
+                CHECK(counts.report.instructions == tile::Instructions::wgmma);
+                CHECK(counts.report.cluster == (program.is_refused ? 1 : rows * columns));
+                CHECK(counts.report.cluster_reason.empty() == !program.is_refused);
+                CHECK(counts.report.ctas % static_cast<unsigned>(counts.report.cluster) == 0);
+            } else {
+                CHECK(counts.report.cluster_reason.empty() == (counts.report.cluster == rows * columns));
+            }
+        }
+    }
+}
+
+TEST_CASE("an output that is smaller than a cluster is computed by single CTAs")
+{
+    const Counts counts = run(cluster_program(3), 64, 128, 128);
+    CHECK(counts.wrong == 0);
+    CHECK(counts.report.cluster == 1);
+    CHECK(counts.report.cluster_reason.size() > 0);
+}
+
+int main(int argc, char** argv) { return run_tests(argc, argv, Needs::device); }
