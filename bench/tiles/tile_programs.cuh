@@ -9,12 +9,16 @@
 
 namespace tessera::bench::detail {
 
-template <bool Whole, int BM, int BN, int BK, int Warpgroups>
+/// @tparam Rows, Columns  of a cluster's places, on Hopper; 1 and 1: the library's choice
+template <bool Whole, int BM, int BN, int BK, int Warpgroups, int Rows, int Columns>
 struct Gemm {
     tile::Input<bf16, BM, BK> a;
     tile::Input<bf16, BK, BN> b;
     tile::Output<bf16, BM, BN> d;
-    static constexpr tile::Hints hints{.warpgroups = Warpgroups, .whole_tiles = Whole};
+    static constexpr tile::Hints hints{.warpgroups = Warpgroups,
+                                       .whole_tiles = Whole,
+                                       .cluster = Rows * Columns > 1 ? Rows* Columns : 0,
+                                       .cluster_columns = Columns};
 
     TESSERA_TILE void operator()(auto cta) const
     {
@@ -28,11 +32,11 @@ struct Gemm {
     }
 };
 
-template <bool Whole, int BM, int BN, int BK, int Warpgroups = 2>
+template <bool Whole, int BM, int BN, int BK, int Warpgroups = 2, int Rows = 1, int Columns = 1>
 void launch_gemm(StreamRef stream, const MatrixView<const bf16>& a, const MatrixView<const bf16>& b,
                  const MatrixView<bf16>& d)
 {
-    tile::launch(stream, Gemm<Whole, BM, BN, BK, Warpgroups>{a, b, d});
+    tile::launch(stream, Gemm<Whole, BM, BN, BK, Warpgroups, Rows, Columns>{a, b, d});
 }
 
 template <bool Whole>
@@ -125,6 +129,9 @@ TilePrograms tile_programs()
     if constexpr (!Whole) {
         programs.products.push_back({"128x128x128", launch_gemm<Whole, 128, 128, 128>});
         programs.products.push_back({"64x128x64", launch_gemm<Whole, 64, 128, 64, 1>});
+        programs.products.push_back({"128x256x64 in 2x1", launch_gemm<Whole, 128, 256, 64, 2, 2, 1>});
+        programs.products.push_back({"128x256x64 in 1x2", launch_gemm<Whole, 128, 256, 64, 2, 1, 2>});
+        programs.products.push_back({"128x128x64 in 2x2", launch_gemm<Whole, 128, 128, 64, 2, 2, 2>});
     }
     programs.softmax = [](StreamRef stream, const MatrixView<const bf16>& x, const MatrixView<bf16>& y) {
         tile::launch(stream, Softmax<Whole>{x, y});
