@@ -117,6 +117,8 @@ struct RingState {
     int slot = 0;
     std::uint32_t parity = 0;       // of the slot's next completion
     int unreleased = -1;            // a slot that the tensor core may still read
+    bool has_products = false;      // wgmma may still be under way
+    int warpgroup = 0;              // the calling thread's, on wgmma
     std::uint32_t held = 0;         // where the next operand goes that stays for a work tile, as a shared address
     int held_count = 0;             // how many there are now
     std::uint32_t held_parity = 0;  // bit i: of the i-th one's next completion

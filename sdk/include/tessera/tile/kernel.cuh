@@ -162,7 +162,9 @@ __device__ __forceinline__ void run_program(const Program& program, const Shared
         }
         wait_for_previous_grid();  // the launch lets this kernel begin before the one before it has ended
         let_next_grid_begin();
-        if (of_first_lane(warp()) == threads / 32) {
+        const int of_warp = of_first_lane(warp());
+        ring.warpgroup = of_warp / 4;  // asked for in a loop, it would be exchanged between lanes at each step
+        if (of_warp == threads / 32) {
             program(Cta<Loading>(ring));
         } else {
             program(Cta<Computing>(ring));

@@ -121,10 +121,11 @@ __device__ __forceinline__ void multiply_wgmma(Sums<Machine, M, N>& sums, const 
     constexpr unsigned k_of_instruction = 32 / sizeof(typename A::element_type);
     constexpr int registers = N / 2;
     auto& values = Access::values(sums.values());
-    const auto first_row = static_cast<unsigned>(of_first_lane(warp()) / 4 * (M / (Machine::warps_m / 4)));
+    const auto first_row = static_cast<unsigned>(sums.ring().warpgroup * (M / (Machine::warps_m / 4)));
     const auto tile_a = wgmma_descriptor<LayoutA>(of_first_lane(a.address() + LayoutA::offset(first_row, 0)));
     const auto tile_b = wgmma_descriptor<LayoutB>(of_first_lane(b.address()));
     pin(values);
+    sums.ring().has_products = true;
     wgmma_fence();
 #pragma unroll
     for (unsigned k = 0; k < static_cast<unsigned>(A::columns); k += k_of_instruction) {
@@ -170,6 +171,7 @@ __device__ __forceinline__ void multiply_wgmma(Sums<Machine, M, N>& sums, const 
         }
     }
     pin(values);
+    sums.ring().has_products = true;
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < K / 16; ++step) {

@@ -227,12 +227,16 @@ __device__ __forceinline__ void wait_for_products()
     wgmma_wait<Newest>();
 }
 
-/// Waits for all products under way, and frees the slot that they read.
+/// Waits for all products under way, and frees the slot that they read. Without products it waits for nothing: an empty group costs
+/// an instruction of the tensor core.
 template <class Machine>
 __device__ __forceinline__ void finish_products(RingState& ring)
 {
-    wgmma_commit();
-    wgmma_wait<0>();
+    if (ring.has_products) {
+        wgmma_commit();
+        wgmma_wait<0>();
+        ring.has_products = false;
+    }
     if (ring.unreleased >= 0) {
         release<Machine>(ring, ring.unreleased);
         ring.unreleased = -1;
