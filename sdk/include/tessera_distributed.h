@@ -53,7 +53,19 @@ void tessera_communicator_abort(const tessera_communicator* communicator, const 
 
 /** How a matrix is divided among ranks. The numbers are those of `tessera::distributed::Sharding`. */
 typedef int32_t tessera_sharding;
-enum { TESSERA_REPLICATED = 0, TESSERA_BY_ROWS = 1, TESSERA_BY_COLUMNS = 2 };
+enum {
+    TESSERA_REPLICATED = 0,
+    TESSERA_BY_ROWS = 1,
+    TESSERA_BY_COLUMNS = 2,
+    TESSERA_BY_BLOCKS = 3 /**< the ranks form a grid, and each has a block */
+};
+
+/** Which block of a grid of R x C ranks rank r has. */
+typedef int32_t tessera_grid_order;
+enum {
+    TESSERA_ALONG_ROWS = 0,   /**< (r / C, r % C) */
+    TESSERA_ALONG_COLUMNS = 1 /**< (r % R, r / R) */
+};
 
 /** A rank's part of a matrix. */
 typedef struct tessera_sharded_matrix {
@@ -61,9 +73,15 @@ typedef struct tessera_sharded_matrix {
     int64_t rows;              /**< of the whole matrix */
     int64_t columns;           /**< of the whole matrix */
     tessera_sharding sharding; /**< how it is divided */
+    int32_t grid_rows;             /**< by blocks: ranks that the rows are divided among */
+    int32_t grid_columns;          /**< by blocks: ranks that the columns are divided among */
+    tessera_grid_order grid_order; /**< by blocks: which block a rank has */
 } tessera_sharded_matrix;
 
-/** Stores which part of `extent` rank `rank` of `ranks` has: `count` from `begin` on. */
+/**
+ * Stores which part of `extent` rank `rank` of `ranks` has: `count` from `begin` on. By blocks, ask with a row of the grid among its
+ * rows, and with a column among its columns.
+ */
 tessera_status tessera_share_of(int64_t extent, int32_t ranks, int32_t rank, int64_t* begin, int64_t* count);
 
 /** A prepared product of sharded matrices. `tessera_sharded_plan_destroy` frees it. */

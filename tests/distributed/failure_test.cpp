@@ -1,6 +1,7 @@
 // What ends a communicator: every rank gets an error that names the one that failed, in time, and nothing is left behind.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <string>
@@ -231,7 +232,7 @@ TEST_CASE("a refusal names the rank and the values")
               "rank 0: the rows of A are gathered, but A is column-major with a leading dimension of 8 and 4 columns");
         CHECK(message(a, columns, d, {.c = out.matrix(8, 8)}) == "C is not supported here");
         const auto blocks = ShardedMatrix::by_blocks(communicator, 8, 4, 1, 1, memory.matrix(8, 4));
-        CHECK(blocks.describe() == "8x4 by_blocks (1x1 ranks)");
+        CHECK(blocks.describe() == "8x4 by_blocks (1x1 ranks along rows)");
         CHECK(message(blocks, columns, d) == "there is no product of A by_blocks, B by_columns and D by_columns");
         const auto product = ShardedGemm::prepare(communicator, a, columns, d);
         const auto other = error_of([&] {
@@ -243,6 +244,63 @@ TEST_CASE("a refusal names the rank and the values")
                        "D is 8x8 by_columns, bf16 of 8x8, column-major with a leading dimension of 8, but"));
     });
     CHECK(errors.texts[0] == "");
+}
+
+TEST_CASE("blocks that do not fit together are refused with their grids")
+{
+    const RankErrors errors = run_two([](const Communicator& communicator) {
+        const Stream stream(communicator.device());
+        DeviceBuffer<bf16> memory(stream, 256);
+        DeviceBuffer<bf16> out(stream, 256);
+        const auto tall = [&](const MatrixOperand& local) {
+            return ShardedMatrix::by_blocks(communicator, 16, 8, 2, 1, local);
+        };
+        const auto wide = ShardedMatrix::by_blocks(communicator, 8, 16, 1, 2, memory.matrix(8, 8));
+        const auto d = ShardedMatrix::by_blocks(communicator, 16, 16, 1, 2, out.matrix(16, 8));
+        const auto message = [&](const ShardedMatrix& a, const ShardedMatrix& b, const ShardedMatrix& to) {
+            const auto error = error_of([&] { ShardedGemm::prepare(communicator, a, b, to); });
+            return error ? std::string(error->message()) : std::string("no error");
+        };
+        CHECK(message(tall(memory.matrix(8, 8)), wide, d) == "no error");
+        CHECK(message(tall(memory.matrix(8, 8)), wide,
+                      ShardedMatrix::by_blocks(communicator, 16, 16, 2, 1, out.matrix(8, 16))) ==
+              "there is no product of A 16x8 by_blocks (2x1 ranks along rows), B 8x16 by_blocks (1x2 ranks along rows) "
+              "and "
+              "D 16x16 by_blocks (2x1 ranks along rows)");
+        CHECK(message(tall(memory.matrix<ColumnMajor>(8, 8, 9)), wide, d) ==
+              fmt::format(
+                  "rank {}: the rows of A are gathered, but A is column-major with a leading dimension of 9 and 8 "
+                  "columns",
+                  communicator.rank()));
+    });
+    CHECK(errors.texts[0] == "");
+    CHECK(errors.texts[1] == "");
+}
+
+TEST_CASE("an error while the rows and columns of a grid are connected is the error of all")
+{
+    if (Device::count() != 4) {
+        return;
+    }
+    const RankErrors errors = run_ranks(communicators_of(4, impatient), [](const Communicator& communicator) {
+        const Stream stream(communicator.device());
+        DeviceBuffer<bf16> memory(stream, 64);
+        DeviceBuffer<bf16> out(stream, 64);
+        const auto view = [&](DeviceBuffer<bf16>& of, GridOrder order) {
+            return ShardedMatrix::by_blocks(communicator, 16, 16, 2, 2, of.matrix(8, 8), order);
+        };
+        if (communicator.rank() == 2) {
+            FakeNccl::fail(2, 3, 3);  // after the agreement, the second of the two
+        }
+        const auto product =
+            ShardedGemm::prepare(communicator, view(memory, GridOrder::along_rows),
+                                 view(memory, GridOrder::along_columns), view(out, GridOrder::along_columns));
+    });
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+        CHECK(errors.culprits[rank] == 2);
+        CHECK_MESSAGE(contains(errors.texts[rank], "returned internal error (3)"), errors.texts[rank]);
+    }
+    CHECK(FakeNccl::statistics().communicators == 0);
 }
 
 TEST_CASE("memory and streams of another device are refused")

@@ -58,6 +58,7 @@ struct ncclComm {
     std::atomic<fake_nccl::NcclResult> state{fake_nccl::NcclResult::success};
     std::atomic<bool> aborted{false};
     std::uint64_t windows = 0;
+    int splits = 0;
     struct Window {
         const std::byte* begin;
         std::size_t bytes;

@@ -28,6 +28,7 @@ std::atomic<std::int64_t> windows{0};
 std::atomic<std::int64_t> allocations{0};
 std::atomic<std::int64_t> calls{0};
 std::atomic<std::int64_t> copies{0};
+std::atomic<std::int64_t> splits{0};
 std::atomic<std::int64_t> aborts{0};
 std::atomic<std::int64_t> most_ctas{0};
 
@@ -129,7 +130,7 @@ extern "C" {
 
 void fakeNcclStatistics(FakeNcclStatistics* to)
 {
-    *to = {communicators, windows, allocations, calls, copies, aborts, most_ctas};
+    *to = {communicators, windows, allocations, calls, copies, splits, aborts, most_ctas};
 }
 void fakeNcclFail(int rank, int call, int result) { planned.set(rank, call, result); }
 
@@ -162,6 +163,42 @@ NcclResult ncclCommInitRankConfig(ncclComm** made, int size, NcclId id, int rank
     return comm->begin([comm] {
         ++comm->region.shared().joined;
         comm->wait([comm] { return comm->region.shared().joined >= comm->size; });
+        return NcclResult::success;
+    });
+}
+
+NcclResult ncclCommSplit(ncclComm* comm, int color, int key, ncclComm** made, NcclConfig* config)
+{
+    if (comm->splits == most_splits || config != nullptr) {
+        return NcclResult::invalid_argument;
+    }
+    if (const auto result = planned.of(comm->rank)) {
+        return *result;
+    }
+    *made = nullptr;
+    const int number = comm->splits++;
+    return comm->begin([=] {
+        Split& split = comm->region.shared().splits[number];
+        split.color[comm->rank] = color;
+        split.key[comm->rank] = key;
+        ++split.arrived;
+        if (!comm->wait([&] { return split.arrived == comm->size; })) {
+            return NcclResult::internal_error;
+        }
+        int size = 0;
+        int rank = 0;
+        for (int other = 0; other < comm->size; ++other) {
+            const bool is_of_it = split.color[other] == color;
+            size += is_of_it ? 1 : 0;
+            rank += is_of_it && split.key[other] < key ? 1 : 0;
+        }
+        auto* const branch = new ncclComm(
+            comm->region.path() + "-" + std::to_string(number) + "-" + std::to_string(color), size, rank, comm->config);
+        ++communicators;
+        ++splits;
+        ++branch->region.shared().joined;
+        comm->wait([branch] { return branch->region.shared().joined >= branch->size; });
+        *made = branch;
         return NcclResult::success;
     });
 }

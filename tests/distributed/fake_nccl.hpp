@@ -15,6 +15,7 @@ struct FakeNcclStatistics {
     std::int64_t allocations;    // alive
     std::int64_t calls;          // of communication, ever
     std::int64_t copies;         // of these, such as copy engines would carry out
+    std::int64_t splits;         // communicators made of others, ever
     std::int64_t aborts;         // ever
     std::int64_t most_ctas;      // of the latest communicator; 0 if NCCL chooses
 };

@@ -12,12 +12,20 @@ namespace fake_nccl {
 
 inline constexpr int most_ranks = 8;
 inline constexpr std::uint64_t most_windows = 64;
+inline constexpr int most_splits = 16;
 inline constexpr std::size_t slot_bytes = std::size_t{256} << 10;
 
 /// One message at a time from one rank to another, or to itself.
 struct Channel {
     std::atomic<std::uint64_t> written;
     std::atomic<std::uint64_t> read;
+};
+
+/// What each rank asks for when a communicator is divided.
+struct Split {
+    std::atomic<int> arrived;
+    std::atomic<int> color[most_ranks];
+    std::atomic<int> key[most_ranks];
 };
 
 struct Shared {
@@ -28,6 +36,7 @@ struct Shared {
     std::atomic<int> process[most_ranks];
     std::atomic<std::uint64_t> ready[most_ranks];     // copies that a rank has begun, and that others may write for
     std::atomic<std::uint64_t> complete[most_ranks];  // copies that a rank has ended
+    Split splits[most_splits];
     Channel channels[most_ranks][most_ranks];
 };
 
@@ -43,6 +52,7 @@ public:
     /// Where a rank's sums are until they are copied to the device.
     std::byte* result(int rank) const;
     void remove_file() const;
+    const std::string& path() const { return path_; }
 
 private:
     std::string path_;

@@ -19,6 +19,8 @@ using namespace tessera::test;
 
 namespace {
 
+constexpr CommunicatorOptions by_kernels{.copy_engines = false};
+
 /// Whole matrices, on the host.
 struct Whole {
     std::int64_t m;
@@ -206,6 +208,115 @@ void multiply_in_turn(const Communicator& communicator, bool gathers)
     }
 }
 
+/// Multiplies matrices by blocks: A in a grid of grid_rows x grid_columns ranks, B and D crosswise.
+template <class T>
+void multiply_blocks(const Communicator& communicator, const Whole& whole, int grid_rows, int grid_columns,
+                     GridOrder order, int chunks, bool fused, bool captured)
+{
+    const int rank = communicator.rank();
+    const auto other = order == GridOrder::along_rows ? GridOrder::along_columns : GridOrder::along_rows;
+    const Stream stream(communicator.device());
+    // What a rank has of each matrix follows from a view without memory.
+    const auto form = [&](std::int64_t rows, std::int64_t columns, bool crosswise) {
+        return ShardedMatrix{.rows = rows,
+                             .columns = columns,
+                             .sharding = Sharding::by_blocks,
+                             .grid_rows = crosswise ? grid_columns : grid_rows,
+                             .grid_columns = crosswise ? grid_rows : grid_columns,
+                             .grid_order = crosswise ? other : order,
+                             .rank = rank};
+    };
+    const auto view = [&](ShardedMatrix shape, const MatrixOperand& local) {
+        return ShardedMatrix::by_blocks(communicator, shape.rows, shape.columns, shape.grid_rows, shape.grid_columns,
+                                        local, shape.grid_order);
+    };
+    const ShardedMatrix of_a = form(whole.m, whole.k, false);
+    const ShardedMatrix of_b = form(whole.k, whole.n, true);
+    const ShardedMatrix of_d = form(whole.m, whole.n, true);
+    const Share m = of_d.rows_of(rank);
+    const Share n = of_d.columns_of(rank);
+    const auto a =
+        DeviceBuffer<T>::from_host(stream, block<T>(whole.a, whole.k, of_a.rows_of(rank), of_a.columns_of(rank)));
+    const auto b =
+        DeviceBuffer<T>::from_host(stream, block<T>(whole.b, whole.n, of_b.rows_of(rank), of_b.columns_of(rank)));
+    const auto bias = DeviceBuffer<float>::from_host(stream, block<float>(whole.bias, whole.n, {0, 1}, n));
+    DeviceBuffer<T> d(stream, static_cast<std::size_t>(m.size * n.size));
+    d.fill(stream, T(-77.0F));
+    Epilogue epilogue;
+    if (fused) {
+        epilogue = {.alpha = 2.0F, .bias = Bias::per_column(bias.span()), .activation = Activation::relu};
+    }
+    const auto product =
+        ShardedGemm::prepare(communicator, view(of_a, a.matrix(of_a.rows_of(rank).size, of_a.columns_of(rank).size)),
+                             view(of_b, b.matrix(of_b.rows_of(rank).size, of_b.columns_of(rank).size)),
+                             view(of_d, d.matrix(m.size, n.size)), epilogue, {.chunks = chunks});
+    communicator.synchronize(stream);
+    if (captured) {
+        const Graph graph = Graph::capture(stream, [&](StreamRef on) { product.launch(on); });
+        graph.launch(stream);
+        graph.launch(stream);
+        communicator.synchronize(stream);
+    } else {
+        product.launch(stream);
+        product.launch(stream);
+    }
+    communicator.synchronize(stream);
+    const std::vector<T> found = d.to_vector();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const auto at = static_cast<std::int64_t>(i);
+        const double expected = whole.d(m.begin + at / n.size, n.begin + at % n.size, fused);
+        if (double(float(found[i])) != expected) {
+            throw std::runtime_error(fmt::format("rank {}: element {} of {}x{} is {}, not {}", rank, i, m.size, n.size,
+                                                 float(found[i]), expected));
+        }
+    }
+    if (chunks > 1 && communicator.size() > 1 &&
+        product.explain().find("reduce-scatter of D: A") == std::string::npos) {
+        throw std::runtime_error(product.explain());
+    }
+}
+
+struct BlockCase {
+    std::int64_t m = 0;
+    std::int64_t n = 0;
+    std::int64_t k = 0;
+    int chunks = 1;
+    bool fused = false;
+    bool captured = false;
+};
+
+/// In all grids of all devices, in both orders.
+template <class T>
+void check_blocks(const BlockCase& one, const CommunicatorOptions& options = {})
+{
+    const Whole whole(one.m, one.n, one.k, static_cast<std::uint64_t>(one.m * 31 + one.n));
+    const int ranks = Device::count();
+    for (int rows = 1; rows <= ranks; ++rows) {
+        for (const GridOrder order : {GridOrder::along_rows, GridOrder::along_columns}) {
+            if (ranks % rows != 0) {
+                continue;
+            }
+            const std::int64_t splits = FakeNccl::statistics().splits;
+            const RankErrors errors =
+                run_ranks(communicators_of(ranks, options), [&](const Communicator& communicator) {
+                    multiply_blocks<T>(communicator, whole, rows, ranks / rows, order, one.chunks, one.fused,
+                                       one.captured);
+                });
+            for (const std::string& text : errors.texts) {
+                CHECK_MESSAGE(text.empty(), rows << "x" << ranks / rows << " ranks, " << to_string(order) << ", "
+                                                 << one.m << "x" << one.n << "x" << one.k << ", " << one.chunks
+                                                 << " chunks: " << text);
+            }
+            // Rows and columns of the grid exchange data by themselves.
+            CHECK(FakeNccl::statistics().splits == splits + (rows > 1 && rows < ranks ? 2 * ranks : 0));
+            const FakeNcclStatistics left = FakeNccl::statistics();
+            CHECK(left.communicators == 0);
+            CHECK(left.windows == 0);
+            CHECK(left.allocations == 0);
+        }
+    }
+}
+
 template <class T>
 void check(const Case& one, const CommunicatorOptions& options = {}, int ranks = Device::count())
 {
@@ -224,8 +335,6 @@ void check(const Case& one, const CommunicatorOptions& options = {}, int ranks =
     CHECK(left.allocations == 0);
 }
 
-constexpr CommunicatorOptions by_kernels{.copy_engines = false};
-
 }  // namespace
 
 TEST_CASE("each product of shards is the product of the whole matrices, in any number of chunks")
@@ -237,6 +346,68 @@ TEST_CASE("each product of shards is the product of the whole matrices, in any n
             }
         }
     }
+}
+
+TEST_CASE("by blocks: rows are gathered along one side of the grid, and sums scattered along the other")
+{
+    for (const int chunks : {1, 2, 3}) {
+        check_blocks<bf16>({.m = 96, .n = 64, .k = 48, .chunks = chunks});
+    }
+    check_blocks<f16>({.m = 96, .n = 64, .k = 48, .chunks = 2}, by_kernels);
+}
+
+TEST_CASE("by blocks: extents that the grid cannot divide evenly, and those with nothing for some")
+{
+    for (const int chunks : {1, 2}) {
+        check_blocks<bf16>({.m = 67, .n = 41, .k = 37, .chunks = chunks});
+        check_blocks<f32>({.m = 1, .n = 3, .k = 1, .chunks = chunks});
+    }
+    check_blocks<f32>({.m = 0, .n = 8, .k = 8, .chunks = 2});
+}
+
+TEST_CASE("by blocks: bias and activation are applied once, also in a graph that is launched again")
+{
+    for (const int chunks : {1, 2}) {
+        check_blocks<bf16>({.m = 64, .n = 32, .k = 40, .chunks = chunks, .fused = true, .captured = chunks == 2});
+        check_blocks<bf16>({.m = 64, .n = 32, .k = 40, .chunks = chunks, .captured = true});
+    }
+}
+
+TEST_CASE("by blocks: what one product computes is what the next one takes")
+{
+    if (Device::count() != 4) {
+        return;
+    }
+    constexpr std::int64_t extent = 32;
+    const RankErrors errors = run_ranks(communicators_of(4), [](const Communicator& communicator) {
+        const Stream stream(communicator.device());
+        constexpr std::int64_t half = extent / 2;
+        std::vector<DeviceBuffer<bf16>> memory;
+        for (int i = 0; i < 5; ++i) {
+            memory.emplace_back(stream, half * half);
+            memory.back().fill(stream, bf16(i % 2 == 0 ? 0.5F : 0.25F));
+        }
+        const auto view = [&](std::size_t i, GridOrder order) {
+            return ShardedMatrix::by_blocks(communicator, extent, extent, 2, 2, memory[i].matrix(half, half), order);
+        };
+        const auto x = view(0, GridOrder::along_rows);
+        const auto h = view(1, GridOrder::along_columns);
+        const auto y = view(2, GridOrder::along_rows);
+        const auto first = ShardedGemm::prepare(communicator, x, view(3, GridOrder::along_columns), h);
+        const auto second = ShardedGemm::prepare(communicator, h, view(4, GridOrder::along_rows), y);
+        first.launch(stream);
+        second.launch(stream);
+        communicator.synchronize(stream);
+        for (const bf16 value : memory[2].to_vector()) {
+            if (float(value) != extent * extent * 0.5F * 0.25F * 0.5F) {
+                throw std::runtime_error(fmt::format("rank {} has {}", communicator.rank(), float(value)));
+            }
+        }
+    });
+    for (const std::string& text : errors.texts) {
+        CHECK(text == "");
+    }
+    CHECK(FakeNccl::statistics().communicators == 0);
 }
 
 TEST_CASE("extents that the ranks cannot divide evenly, and those with nothing for some")

@@ -35,33 +35,31 @@ class Rank {
 public:
     Rank(const ShardedShape& shape, int chunks, bool overlaps)
         : schedule_(Schedule::of(shape, chunks, overlaps)),
-          own_(Share::of(shape.m, shape.ranks, shape.rank)),
-          between_(schedule_.rows_between),
-          d_(shape.kind == ShardedKind::reduce_scatter ? own_.size : shape.m)
+          own_(Share::of(shape.m, shape.gather.ranks, shape.gather.rank)),
+          gathered_(schedule_.rows_gathered),
+          summed_(schedule_.rows_summed),
+          d_(shape.kind == ShardedKind::all_reduce ? shape.m : Share::of(shape.m, shape.sum.ranks, shape.sum.rank).size)
     {}
 
     const Schedule& schedule() const { return schedule_; }
     const Memory& d() const { return d_; }
 
     /// Rows of A that this rank has: all, if A is divided by columns.
-    std::int64_t number_of(std::int64_t row) const
-    {
-        return schedule_.shape.kind == ShardedKind::all_gather ? own_.begin + row : row;
-    }
+    std::int64_t number_of(std::int64_t row) const { return own_.begin + row; }
 
     void multiply(int index)
     {
         const Step& step = at(index);
         for (std::int64_t i = 0; i < step.rows; ++i) {
             const std::int64_t number =
-                step.a == Place::between ? read(between_, step.a_row + i, index).at(of_a) : number_of(step.a_row + i);
-            Row row = step.c == Place::none ? Row{} : read(between_, step.c_row + i, index);
+                step.a == Place::gathered ? read(gathered_, step.a_row + i, index).at(of_a) : number_of(step.a_row + i);
+            Row row = step.c == Place::none ? Row{} : read(summed_, step.c_row + i, index);
             if (!row.empty()) {
                 REQUIRE(row.at(of_a) == number);
             }
             row[of_a] = static_cast<int>(number);
-            ++row[schedule_.shape.rank];
-            write(step.d == Place::between ? between_ : d_, step.d_row + i, row, index);
+            ++row[schedule_.shape.sum.rank];
+            write(memory_at(step.d), step.d_row + i, row, index);
         }
     }
     std::vector<Row> sent(int index, std::int64_t first, std::int64_t count)
@@ -71,8 +69,8 @@ public:
         for (std::int64_t i = 0; i < count; ++i) {
             if (step.kind == Step::Kind::all_reduce) {
                 rows.push_back(read(d_, step.d_row + first + i, index));
-            } else if (step.a == Place::between) {
-                rows.push_back(read(between_, step.a_row + first + i, index));
+            } else if (step.a != Place::given) {
+                rows.push_back(read(memory_at(step.a), step.a_row + first + i, index));
             } else {
                 rows.push_back({{of_a, static_cast<int>(number_of(step.a_row + first + i))}});
             }
@@ -83,13 +81,16 @@ public:
     {
         const Step& step = at(index);
         for (std::size_t i = 0; i < rows.size(); ++i) {
-            write(step.d == Place::between ? between_ : d_, step.d_row + first + static_cast<std::int64_t>(i), rows[i],
-                  index);
+            write(memory_at(step.d), step.d_row + first + static_cast<std::int64_t>(i), rows[i], index);
         }
     }
     const Step& at(int index) const { return schedule_.steps[static_cast<std::size_t>(index)]; }
 
 private:
+    Memory& memory_at(Place place)
+    {
+        return place == Place::gathered ? gathered_ : place == Place::summed ? summed_ : d_;
+    }
     /// True if step `later` begins after step `earlier` has ended.
     bool is_after(int later, int earlier) const
     {
@@ -123,7 +124,8 @@ private:
 
     Schedule schedule_;
     Share own_;
-    Memory between_;
+    Memory gathered_;
+    Memory summed_;
     Memory d_;
 };
 
@@ -138,28 +140,29 @@ Row sum(const std::vector<Row>& rows)
     return total;
 }
 
-/// Carries out a step of communication of all ranks.
-void communicate(std::vector<Rank>& ranks, int index)
+/// Carries out a step of communication of the ranks of a line.
+void communicate(const std::vector<Rank*>& ranks, int index)
 {
     const auto size = static_cast<int>(ranks.size());
-    const Step::Kind kind = ranks[0].at(index).kind;
+    const auto at = [&](int place) -> const Step& { return ranks[static_cast<std::size_t>(place)]->at(index); };
+    const Step::Kind kind = at(0).kind;
     std::vector<std::vector<Row>> messages;
-    for (Rank& rank : ranks) {
-        const Step& step = rank.at(index);
-        messages.push_back(rank.sent(index, 0, step.rows * (kind == Step::Kind::reduce_scatter ? size : 1)));
+    for (Rank* const rank : ranks) {
+        messages.push_back(
+            rank->sent(index, 0, rank->at(index).rows * (kind == Step::Kind::reduce_scatter ? size : 1)));
     }
     for (int r = 0; r < size; ++r) {
-        Rank& rank = ranks[static_cast<std::size_t>(r)];
-        const Step& step = rank.at(index);
+        Rank& rank = *ranks[static_cast<std::size_t>(r)];
+        const Step& step = at(r);
         if (kind == Step::Kind::send_receive) {
-            const Step& theirs = ranks[static_cast<std::size_t>(step.from)].at(index);
+            const Step& theirs = at(step.from);
             REQUIRE(theirs.to == r);
             REQUIRE(theirs.rows == step.rows_received);
             rank.received(index, 0, messages[static_cast<std::size_t>(step.from)]);
             continue;
         }
         for (int other = 0; other < size && kind == Step::Kind::all_gather; ++other) {
-            REQUIRE(ranks[static_cast<std::size_t>(other)].at(index).rows == step.rows);
+            REQUIRE(at(other).rows == step.rows);
             if (other != r || step.a == Place::given) {
                 rank.received(index, other * step.rows, messages[static_cast<std::size_t>(other)]);
             }
@@ -175,11 +178,35 @@ void communicate(std::vector<Rank>& ranks, int index)
     }
 }
 
-void require_right(ShardedShape shape, int chunks, bool overlaps)
+/// Carries out step `index` of all ranks.
+void carry_out(std::vector<Rank>& ranks, int index)
+{
+    for (Rank& rank : ranks) {
+        const Step& step = rank.at(index);
+        if (step.kind == Step::Kind::copy) {
+            rank.received(index, 0, rank.sent(index, 0, step.rows));
+        } else if (step.kind == Step::Kind::product) {
+            rank.multiply(index);
+        } else if (const Line& line = rank.schedule().line_of(step); line.rank == 0) {
+            std::vector<Rank*> members;
+            for (int place = 0; place < line.ranks; ++place) {
+                members.push_back(&ranks[static_cast<std::size_t>(line.number_of(place))]);
+                REQUIRE(members.back()->schedule().line_of(members.back()->at(index)).rank == place);
+            }
+            communicate(members, index);
+        }
+    }
+}
+
+/// The ranks of a grid: those of a column gather rows of A, those of a row sum D; one of both may be a single rank.
+void require_right(ShardedShape shape, int grid_rows, int grid_columns, int chunks, bool overlaps)
 {
     std::vector<Rank> ranks;
-    for (int rank = 0; rank < shape.ranks; ++rank) {
-        shape.rank = rank;
+    for (int rank = 0; rank < grid_rows * grid_columns; ++rank) {
+        const int row = rank / grid_columns;
+        const int column = rank % grid_columns;
+        shape.gather = {.ranks = grid_rows, .rank = row, .first = column, .stride = grid_columns};
+        shape.sum = {.ranks = grid_columns, .rank = column, .first = row * grid_columns, .stride = 1};
         ranks.emplace_back(shape, chunks, overlaps);
     }
     const std::size_t steps = ranks[0].schedule().steps.size();
@@ -188,34 +215,19 @@ void require_right(ShardedShape shape, int chunks, bool overlaps)
             REQUIRE(rank.schedule().steps.size() == steps);
             REQUIRE(rank.at(static_cast<int>(index)).kind == ranks[0].at(static_cast<int>(index)).kind);
         }
-        if (ranks[0].at(static_cast<int>(index)).kind == Step::Kind::copy) {
-            for (Rank& rank : ranks) {
-                const auto step = static_cast<int>(index);
-                rank.received(step, 0, rank.sent(step, 0, rank.at(step).rows));
-            }
-        } else if (ranks[0].at(static_cast<int>(index)).kind == Step::Kind::product) {
-            for (Rank& rank : ranks) {
-                rank.multiply(static_cast<int>(index));
-            }
-        } else {
-            communicate(ranks, static_cast<int>(index));
-        }
+        carry_out(ranks, static_cast<int>(index));
     }
-    for (int rank = 0; rank < shape.ranks; ++rank) {
-        const Share own = Share::of(shape.m, shape.ranks, rank);
-        const Memory& d = ranks[static_cast<std::size_t>(rank)].d();
-        for (std::size_t row = 0; row < d.rows.size(); ++row) {
-            const auto number =
-                static_cast<std::int64_t>(row) + (shape.kind == ShardedKind::reduce_scatter ? own.begin : 0);
-            Row expected{{of_a, static_cast<int>(number)}};
-            if (shape.kind == ShardedKind::all_gather || shape.kind == ShardedKind::local) {
-                expected[rank] = 1;
-            } else {
-                for (int other = 0; other < shape.ranks; ++other) {
-                    expected[other] = 1;
-                }
+    for (const Rank& rank : ranks) {
+        const Line& line = rank.schedule().shape.sum;
+        const bool has_all = shape.kind == ShardedKind::all_reduce;
+        const Share own = has_all ? Share{0, shape.m} : Share::of(shape.m, line.ranks, line.rank);
+        REQUIRE(rank.d().rows.size() == static_cast<std::size_t>(own.size));
+        for (std::size_t row = 0; row < rank.d().rows.size(); ++row) {
+            Row expected{{of_a, static_cast<int>(own.begin) + static_cast<int>(row)}};
+            for (int other = 0; other < line.ranks; ++other) {
+                expected[other] = 1;
             }
-            REQUIRE(d.rows[row] == expected);
+            REQUIRE(rank.d().rows[row] == expected);
         }
     }
 }
@@ -231,12 +243,13 @@ ShardedShape tensor_parallel(ShardedKind kind, std::int64_t m, std::int64_t n, s
 {
     const bool gathers = kind == ShardedKind::all_gather;
     return {.kind = kind,
-            .ranks = 2,
+            .gather = {.ranks = gathers ? 2 : 1},
+            .sum = {.ranks = gathers ? 1 : 2},
             .m = m,
             .n = gathers ? n / 2 : n,
             .k = gathers ? k : k / 2,
-            .moved_columns = gathers ? k : n,
-            .moved_bytes = 2,
+            .a_bytes = 2,
+            .d_bytes = 2,
             .uses_copies = copies};
 }
 
@@ -244,31 +257,70 @@ ShardedShape tensor_parallel(ShardedKind kind, std::int64_t m, std::int64_t n, s
 
 TEST_CASE("every row of D is the whole sum, on any number of ranks and in any number of chunks")
 {
-    for (const ShardedKind kind : {ShardedKind::all_gather, ShardedKind::reduce_scatter, ShardedKind::all_reduce}) {
-        for (int ranks = 1; ranks <= 5; ++ranks) {
-            for (const std::int64_t m : {0, 1, 7, 60, 1300}) {
-                for (const int chunks : {1, 2, 3, 8}) {
-                    for (int flags = 0; flags < 8; ++flags) {
-                        CAPTURE(to_string(kind));
-                        CAPTURE(ranks);
-                        CAPTURE(m);
-                        CAPTURE(chunks);
-                        CAPTURE(flags);
-                        require_right({.kind = kind,
-                                       .ranks = ranks,
-                                       .m = m,
-                                       .n = 256,
-                                       .k = 64,
-                                       .moved_columns = 64,
-                                       .moved_bytes = 2,
-                                       .uses_copies = (flags & 1) != 0,
-                                       .may_reduce_at_once = (flags & 2) != 0},
-                                      chunks, (flags & 4) != 0);
-                    }
+    struct Grid {
+        ShardedKind kind;
+        int rows;
+        int columns;
+    };
+    std::vector<Grid> grids;
+    for (int ranks = 1; ranks <= 5; ++ranks) {
+        grids.push_back({ShardedKind::all_gather, ranks, 1});
+        grids.push_back({ShardedKind::reduce_scatter, 1, ranks});
+        grids.push_back({ShardedKind::all_reduce, 1, ranks});
+        for (int columns = 1; columns <= 3; ++columns) {
+            grids.push_back({ShardedKind::blocks, ranks, columns});
+        }
+    }
+    for (const Grid& grid : grids) {
+        for (const std::int64_t m : {0, 1, 7, 60, 1300}) {
+            for (const int chunks : {1, 2, 3, 8}) {
+                for (int flags = 0; flags < 8; ++flags) {
+                    CAPTURE(to_string(grid.kind));
+                    CAPTURE(grid.rows);
+                    CAPTURE(grid.columns);
+                    CAPTURE(m);
+                    CAPTURE(chunks);
+                    CAPTURE(flags);
+                    require_right({.kind = grid.kind,
+                                   .m = m,
+                                   .n = 256,
+                                   .k = 64,
+                                   .a_bytes = 2,
+                                   .d_bytes = 2,
+                                   .uses_copies = (flags & 1) != 0,
+                                   .may_reduce_at_once = (flags & 2) != 0},
+                                  grid.rows, grid.columns, chunks, (flags & 4) != 0);
                 }
             }
         }
     }
+}
+
+TEST_CASE("by blocks, a product begins before all rows of A have come, and other rows come beside it")
+{
+    const Schedule schedule = Schedule::of({.kind = ShardedKind::blocks,
+                                            .gather = {.ranks = 2, .rank = 0, .first = 0, .stride = 2},
+                                            .sum = {.ranks = 2, .rank = 0},
+                                            .m = 1024,
+                                            .n = 256,
+                                            .k = 64,
+                                            .a_bytes = 2,
+                                            .d_bytes = 2,
+                                            .uses_copies = false},
+                                           2, true);
+    std::vector<int> waits;
+    for (const Step& step : schedule.steps) {
+        if (step.kind == Step::Kind::product) {
+            waits.push_back(step.waits_for);
+        }
+    }
+    // 0: a copy; 1 and 2: rows 512 to 767 and 768 to 1023 of A come; 3: their product; 4: its sum goes, and that of rows 0 to 255 comes
+    CHECK(waits == std::vector{1, 2, 4, 6});
+    CHECK(schedule.steps[4].to == 1);
+    CHECK_FALSE(schedule.steps[4].moves_a());
+    const std::string text = describe(schedule, h200);
+    CHECK(text.find("send 256 rows of A to rank 2, receive 256 from rank 2") != std::string::npos);
+    CHECK(text.find("send 256 rows of D to rank 1, receive 256 from rank 1") != std::string::npos);
 }
 
 TEST_CASE("a chunk is a whole number of tiles where there are enough rows")

@@ -93,6 +93,38 @@ def test_a_sum_over_ranks(whole, kind, chunks):
             numpy.testing.assert_array_equal(result, 2 * (a @ b))
 
 
+@pytest.mark.parametrize("along", ["rows", "columns"])
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_blocks(whole, along, chunks):
+    from tessera.distributed import ShardedGemm
+
+    a, b, bias = whole
+    size = tessera.device_count()
+    other = "columns" if along == "rows" else "rows"
+    for grid in [(rows, size // rows) for rows in range(1, size + 1) if size % rows == 0]:
+        crosswise = (grid[1], grid[0])
+        expected = numpy.maximum(a @ b + bias, 0)
+
+        def block(matrix, ranks, grid, along):
+            (row, rows), (column, columns) = ranks.block(*matrix.shape, grid, along)
+            return numpy.ascontiguousarray(matrix[row:row + rows, column:column + columns])
+
+        def work(ranks):
+            mine = block(expected, ranks, crosswise, other)
+            column, columns = ranks.block(37, 18, crosswise, other)[1]
+            out = on_device(numpy.zeros_like(mine), ranks)
+            product = ShardedGemm(ranks, on_device(block(a, ranks, grid, along), ranks), on_device(block(b, ranks, crosswise, other), ranks),
+                                  out, shape=(37, 18, 24), kind="blocks", grid=grid, along=along,
+                                  bias=on_device(bias[column:column + columns], ranks), activation="relu", chunks=chunks)
+            assert "reduce-scatter of D" in product.explain()
+            product()
+            ranks.synchronize()
+            numpy.testing.assert_array_equal(out.numpy(), mine)
+
+        for result in run_ranks(work):
+            assert result is None, result
+
+
 def test_a_rank_that_raises_is_named_by_the_others(whole):
     from tessera.distributed import ShardedGemm
 
@@ -121,6 +153,14 @@ def test_refusals_name_the_values(whole):
             ShardedGemm(ranks, a, a, a, shape=(4, 4, 4), kind="gather")
         with pytest.raises(tessera.Error, match="rank . of 2 has a matrix of 4x4, but its part of 6x4 by_rows is 3x4"):
             ShardedGemm(ranks, a, a, a, shape=(6, 4, 4), kind="all_gather")
+        with pytest.raises(tessera.Error, match="'all_gather' has no grid of ranks"):
+            ShardedGemm(ranks, a, a, a, shape=(4, 4, 4), kind="all_gather", grid=(2, 1))
+        with pytest.raises(tessera.Error, match="a product by blocks needs a grid"):
+            ShardedGemm(ranks, a, a, a, shape=(4, 4, 4), kind="blocks")
+        with pytest.raises(tessera.Error, match="a grid of 3 x 1 has other places than the 2 ranks"):
+            ranks.block(4, 4, (3, 1))
+        with pytest.raises(tessera.Error, match="not counted along 'ranks'"):
+            ranks.block(4, 4, (2, 1), along="ranks")
         ranks.close()
         with pytest.raises(tessera.Error, match="was closed"):
             ranks.synchronize()

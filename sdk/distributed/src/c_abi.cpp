@@ -58,6 +58,12 @@ ShardedMatrix matrix_of(const Communicator& communicator, const char* name, cons
         case TESSERA_REPLICATED: return ShardedMatrix::replicated(communicator, given->rows, given->columns, local);
         case TESSERA_BY_ROWS: return ShardedMatrix::by_rows(communicator, given->rows, given->columns, local);
         case TESSERA_BY_COLUMNS: return ShardedMatrix::by_columns(communicator, given->rows, given->columns, local);
+        case TESSERA_BY_BLOCKS:
+            if (given->grid_order != TESSERA_ALONG_ROWS && given->grid_order != TESSERA_ALONG_COLUMNS) {
+                refuse("one of the numbers of tessera_distributed.h", "{} is no order of a grid", given->grid_order);
+            }
+            return ShardedMatrix::by_blocks(communicator, given->rows, given->columns, given->grid_rows,
+                                            given->grid_columns, local, static_cast<GridOrder>(given->grid_order));
         default: refuse("one of the numbers of tessera_distributed.h", "{} is no sharding", given->sharding);
     }
 }

@@ -49,39 +49,90 @@ CommunicatorState::~CommunicatorState()
     if (has_ended) {  // a free waits for the device
         tessera::detail::drop(cudaFree(exchange_), "cudaFree");
     }
-    if (parts_.comm == nullptr) {
-        return;
-    }
-    if (!parts_.is_owned) {
-        return;
-    }
     if (has_failed() || !has_ended || parts_.peers->failure()) {
         abort_nccl();
         return;
     }
-    NcclResult result = nccl().comm_finalize(parts_.comm);
+    while (!branches_.empty()) {
+        if (!end_regularly(branches_.front().comm)) {
+            abort_nccl();
+            return;
+        }
+        branches_.pop_front();
+    }
+    if (parts_.comm != nullptr && parts_.is_owned && !end_regularly(parts_.comm)) {
+        abort_nccl();
+    }
+}
+
+bool CommunicatorState::end_regularly(ncclComm* comm) noexcept
+{
+    NcclResult result = nccl().comm_finalize(comm);
     const auto end = Clock::now() + std::min<Clock::duration>(parts_.options.timeout, last_patience);
     while (result == NcclResult::success || result == NcclResult::in_progress) {
-        if (nccl().comm_get_async_error(parts_.comm, &result) != NcclResult::success) {
+        if (nccl().comm_get_async_error(comm, &result) != NcclResult::success) {
             result = NcclResult::internal_error;
         }
         if (result == NcclResult::success) {
-            nccl().comm_destroy(parts_.comm);
-            return;
+            nccl().comm_destroy(comm);
+            return true;
         }
         if (Clock::now() > end) {
             break;
         }
         std::this_thread::sleep_for(short_sleep);
     }
-    abort_nccl();
+    return false;
 }
 
 NcclResult CommunicatorState::async_result() const
 {
-    NcclResult state = NcclResult::success;
-    const NcclResult asked = nccl().comm_get_async_error(parts_.comm, &state);
-    return asked == NcclResult::success ? state : asked;
+    const auto result_of = [this](ncclComm* comm) {
+        NcclResult state = NcclResult::success;
+        const NcclResult asked = nccl().comm_get_async_error(comm, &state);
+        return asked == NcclResult::success ? state : asked;
+    };
+    NcclResult result = result_of(parts_.comm);
+    for (const Branch& branch : branches_) {
+        if (result != NcclResult::success) {
+            break;
+        }
+        result = branch.comm == nullptr ? NcclResult::success : result_of(branch.comm);
+    }
+    return result;
+}
+
+void CommunicatorState::connect(const Line& line, std::string_view operation, const std::source_location& caller)
+{
+    if (line.ranks == 1 || line.ranks == size() || comm_of(line) != nullptr) {
+        return;
+    }
+    begin_operation(operation, caller);
+    const CurrentDevice current(device().ordinal(), operation, caller);
+    branches_.push_back({line.ranks, line.stride, nullptr});
+    Branch& branch = branches_.back();
+    require(nccl().comm_split(parts_.comm, line.first, line.rank, &branch.comm, nullptr), "ncclCommSplit", operation,
+            caller);
+    if (branch.comm == nullptr) {
+        fail(rank(), "ncclCommSplit returned no communicator", {}, operation, caller);
+    }
+    require(NcclResult::in_progress, "ncclCommSplit", operation, caller);  // the new one may still be in the making
+    // The first time, NCCL allocates, which a capture would not allow.
+    void* const own = static_cast<std::byte*>(exchange_) + exchange_bytes * static_cast<std::size_t>(line.rank);
+    require(nccl().all_gather(own, exchange_, exchange_bytes, NcclType::uint8, branch.comm, stream_.get()),
+            "ncclAllGather", operation, caller);
+    synchronize(stream_, operation, caller);
+}
+
+ncclComm* CommunicatorState::comm_of(const Line& line) const noexcept
+{
+    if (line.ranks == size()) {
+        return parts_.comm;
+    }
+    const auto found = std::find_if(branches_.begin(), branches_.end(), [&line](const Branch& branch) {
+        return branch.ranks == line.ranks && branch.stride == line.stride;
+    });
+    return found == branches_.end() ? nullptr : found->comm;
 }
 
 std::string CommunicatorState::text_of(NcclResult result) const
@@ -98,8 +149,8 @@ void CommunicatorState::tell_status(bool is_waiting) noexcept
 
 void CommunicatorState::abort_nccl() noexcept
 {
-    ncclComm* const comm = std::exchange(parts_.comm, nullptr);
-    if (comm == nullptr || !parts_.is_owned) {
+    ncclComm* const comm = parts_.is_owned ? std::exchange(parts_.comm, nullptr) : nullptr;
+    if (comm == nullptr && branches_.empty()) {
         return;
     }
     // Nothing calls back copy engines that wait for another rank. NCCL would wait for them for ever, and hold locks of the driver
@@ -112,9 +163,17 @@ void CommunicatorState::abort_nccl() noexcept
     try {
         std::promise<void> ended;
         std::future<void> end = ended.get_future();
-        std::thread([&nccl = nccl(), comm, device = parts_.device.ordinal(), ended = std::move(ended)]() mutable {
+        std::thread([&nccl = nccl(), comm, branches = std::exchange(branches_, {}), device = parts_.device.ordinal(),
+                     ended = std::move(ended)]() mutable {
             cudaSetDevice(device);
-            nccl.comm_abort(comm);
+            for (const Branch& branch : branches) {
+                if (branch.comm != nullptr) {
+                    nccl.comm_abort(branch.comm);
+                }
+            }
+            if (comm != nullptr) {
+                nccl.comm_abort(comm);
+            }
             ended.set_value();
         }).detach();
         if (end.wait_for(last_patience) != std::future_status::ready) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "line.hpp"
 #include "nccl.hpp"
 #include "peers.hpp"
 #include "tessera/distributed/communicator.hpp"
@@ -51,7 +52,12 @@ public:
     void finish_making(std::string_view operation, const std::source_location& caller);
 
     const Nccl& nccl() const noexcept { return *parts_.nccl; }
+    /// Of all ranks.
     ncclComm* comm() const noexcept { return parts_.comm; }
+    /// Makes a communicator of these ranks, if there is none yet. All ranks call it, each with the line that it is in.
+    void connect(const Line& line, std::string_view operation, const std::source_location& caller);
+    /// Returns the communicator of these ranks, which were connected or are all.
+    ncclComm* comm_of(const Line& line) const noexcept;
     int rank() const noexcept { return parts_.rank; }
     int size() const noexcept { return parts_.size; }
     const Device& device() const noexcept { return parts_.device; }
@@ -87,13 +93,20 @@ public:
     void free(RegisteredRange* range) noexcept;
     /// Device memory with `exchange_bytes` for each rank. Not allocated when it is used: in one process, a free on one device may wait
     /// for the other device, and that for this rank.
-    static constexpr std::size_t exchange_bytes = 128;
+    static constexpr std::size_t exchange_bytes = 256;
     void* exchange_memory() const noexcept { return exchange_; }
 
     std::string describe() const;
 
 private:
     using Clock = std::chrono::steady_clock;
+
+    /// A communicator of some of the ranks.
+    struct Branch {
+        int ranks;
+        int stride;
+        ncclComm* comm;  // null while it is in the making: NCCL writes it, so that the address must stay
+    };
 
     /// Waits until `done()`. Ends if a rank fails or time is up.
     void wait_until(const std::function<bool()>& done, std::string_view what, std::string_view operation,
@@ -107,6 +120,7 @@ private:
                            const std::source_location& caller);
     [[noreturn]] void raise_failure(const PeerFailure& failure, std::string_view operation,
                                     const std::source_location& caller);
+    bool end_regularly(ncclComm* comm) noexcept;
     void abort_nccl() noexcept;
     bool has_ended() const noexcept;
     NcclResult async_result() const;
@@ -114,6 +128,7 @@ private:
     void tell_status(bool is_waiting) noexcept;
 
     Parts parts_;
+    std::list<Branch> branches_;
     Stream stream_;
     bool uses_copies_ = false;
     std::uint64_t enqueued_ = 0;

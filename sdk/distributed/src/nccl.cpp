@@ -111,6 +111,7 @@ Nccl load_functions(std::string_view operation, const std::source_location& call
     };
     require("ncclGetUniqueId", nccl.get_unique_id);
     require("ncclCommInitRankConfig", nccl.comm_init_rank_config);
+    require("ncclCommSplit", nccl.comm_split);
     require("ncclCommFinalize", nccl.comm_finalize);
     require("ncclCommDestroy", nccl.comm_destroy);
     require("ncclCommAbort", nccl.comm_abort);

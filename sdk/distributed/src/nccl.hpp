@@ -67,6 +67,7 @@ struct Nccl {
     NcclResult (*get_version)(int*);
     NcclResult (*get_unique_id)(NcclId*);
     NcclResult (*comm_init_rank_config)(ncclComm**, int, NcclId, int, NcclConfig*);
+    NcclResult (*comm_split)(ncclComm*, int color, int key, ncclComm**, NcclConfig*);
     NcclResult (*comm_finalize)(ncclComm*);
     NcclResult (*comm_destroy)(ncclComm*);
     NcclResult (*comm_abort)(ncclComm*);

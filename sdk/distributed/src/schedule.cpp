@@ -19,8 +19,6 @@ constexpr std::array chunk_counts{1, 2, 3, 4, 6, 8, 12, 16};
 constexpr double least_share_gained = 0.03;
 constexpr double least_seconds_gained = 15e-6;
 
-Share rows_of(const ShardedShape& shape, int rank) { return Share::of(shape.m, shape.ranks, rank); }
-
 /// Rows that chunk `index` has of `rows`.
 Share chunk_of(std::int64_t rows, int chunks, int index)
 {
@@ -30,36 +28,20 @@ Share chunk_of(std::int64_t rows, int chunks, int index)
     return {begin, std::min((units.begin + units.size) * unit, rows) - begin};
 }
 
-bool has_equal_parts(const ShardedShape& shape) { return shape.m % shape.ranks == 0; }
-
 class Builder {
 public:
-    explicit Builder(Schedule& schedule) : schedule_(schedule), shape_(schedule.shape) {}
+    explicit Builder(Schedule& schedule)
+        : schedule_(schedule), shape_(schedule.shape), gather_(shape_.gather), sum_(shape_.sum)
+    {}
 
-    /// All communication first, then the product; or the reverse.
+    /// All communication first, then the product; or the reverse. By blocks, the product is between two of them.
     void build_in_turn()
     {
-        const Share own = rows_of(shape_, shape_.rank);
         switch (shape_.kind) {
             case ShardedKind::local: add({.rows = shape_.m}); return;
             case ShardedKind::all_gather:
-                schedule_.rows_between = shape_.m;
-                gather_in_turn(own);
-                add({.rows = shape_.m, .a = Place::between});
-                return;
             case ShardedKind::reduce_scatter:
-                if (!shape_.may_reduce_at_once || !has_equal_parts(shape_)) {
-                    build_ring(1, false);
-                    return;
-                }
-                schedule_.rows_between = shape_.m;
-                add({.rows = shape_.m, .d = Place::between});
-                add({.kind = Step::Kind::reduce_scatter,
-                     .block = shape_.rank,
-                     .rows = own.size,
-                     .a = Place::between,
-                     .d = Place::given});
-                return;
+            case ShardedKind::blocks: sum_in_turn(gather_in_turn()); return;
             case ShardedKind::all_reduce:
                 add({.rows = shape_.m});
                 add({.kind = Step::Kind::all_reduce, .rows = shape_.m});
@@ -72,18 +54,19 @@ public:
         switch (shape_.kind) {
             case ShardedKind::local: build_in_turn(); return;
             case ShardedKind::all_gather:
-                schedule_.uses_copies = shape_.uses_copies && has_equal_parts(shape_);
+                schedule_.uses_copies = shape_.uses_copies && has_equal_parts(gather_);
                 schedule_.uses_copies ? build_gathered_chunks() : build_received_pieces();
                 return;
             case ShardedKind::reduce_scatter:
-                if (shape_.uses_copies && has_equal_parts(shape_) && shape_.ranks == 2) {
+                if (shape_.uses_copies && has_equal_parts(sum_) && sum_.ranks == 2) {
                     schedule_.uses_copies = true;
                     build_exchange();
                 } else {
-                    build_ring(schedule_.chunks, true);
+                    build_ring(Place::given, schedule_.chunks, true);
                 }
                 return;
             case ShardedKind::all_reduce: build_reduced_chunks(); return;
+            case ShardedKind::blocks: build_ring(gather_pieces(), schedule_.chunks, true); return;
         }
     }
 
@@ -96,18 +79,46 @@ private:
         schedule_.steps.push_back(step);
         return static_cast<int>(schedule_.steps.size()) - 1;
     }
-    int neighbour(int distance) const { return (shape_.rank + distance + shape_.ranks) % shape_.ranks; }
+    static int neighbour(const Line& line, int distance) { return (line.rank + distance + line.ranks) % line.ranks; }
+    bool has_equal_parts(const Line& line) const { return shape_.m % line.ranks == 0; }
+    Share rows_of(const Line& line, int place) const { return Share::of(shape_.m, line.ranks, place); }
 
-    void gather_in_turn(const Share& own)
+    /// Returns where all rows of A are then.
+    Place gather_in_turn()
     {
-        if (has_equal_parts(shape_)) {
-            add({.kind = Step::Kind::all_gather, .rows = own.size, .d = Place::between});
-            return;
+        if (gather_.ranks == 1) {
+            return Place::given;
+        }
+        schedule_.rows_gathered = shape_.m;
+        const Share own = rows_of(gather_, gather_.rank);
+        if (has_equal_parts(gather_)) {
+            add({.kind = Step::Kind::all_gather, .rows = own.size, .d = Place::gathered});
+            return Place::gathered;
         }
         // Each rank's own part travels to itself, too: the product then reads all of A in one place.
-        for (int distance = 0; distance < shape_.ranks; ++distance) {
-            add_receive(distance, own, rows_of(shape_, neighbour(distance)), false);
+        for (int distance = 0; distance < gather_.ranks; ++distance) {
+            add_receive(distance, own, rows_of(gather_, neighbour(gather_, distance)), false);
         }
+        return Place::gathered;
+    }
+
+    void sum_in_turn(Place a)
+    {
+        if (sum_.ranks == 1) {
+            add({.rows = shape_.m, .a = a});
+            return;
+        }
+        if (!shape_.may_reduce_at_once || !has_equal_parts(sum_)) {
+            build_ring(a, 1, false);
+            return;
+        }
+        schedule_.rows_summed = shape_.m;
+        add({.rows = shape_.m, .a = a, .d = Place::summed});
+        add({.kind = Step::Kind::reduce_scatter,
+             .block = sum_.rank,
+             .rows = rows_of(sum_, sum_.rank).size,
+             .a = Place::summed,
+             .d = Place::given});
     }
 
     /// Sends `sent` of the own rows against the ring, and receives rows of the rank at `distance`.
@@ -115,42 +126,49 @@ private:
     {
         return add({.kind = Step::Kind::send_receive,
                     .beside = beside,
-                    .block = neighbour(distance),
+                    .block = neighbour(gather_, distance),
                     .rows = sent.size,
-                    .a_row = sent.begin - rows_of(shape_, shape_.rank).begin,
-                    .d = Place::between,
+                    .a_row = sent.begin - rows_of(gather_, gather_.rank).begin,
+                    .d = Place::gathered,
                     .d_row = received.begin,
-                    .to = neighbour(-distance),
-                    .from = neighbour(distance),
+                    .to = neighbour(gather_, -distance),
+                    .from = neighbour(gather_, distance),
                     .rows_received = received.size});
+    }
+
+    /// The same for one chunk of the rows, beside products. Returns the step, and the rows that come.
+    std::pair<int, Share> add_piece(int distance, int chunk)
+    {
+        const Share own = rows_of(gather_, gather_.rank);
+        const Share theirs = rows_of(gather_, neighbour(gather_, distance));
+        Share sent = chunk_of(own.size, schedule_.chunks, chunk);
+        Share received = chunk_of(theirs.size, schedule_.chunks, chunk);
+        sent.begin += own.begin;
+        received.begin += theirs.begin;
+        return {add_receive(distance, sent, received, true), received};
     }
 
     /// All-gather by kernels: pieces of the other ranks arrive while the own rows are multiplied, the next rank's first.
     void build_received_pieces()
     {
-        schedule_.rows_between = shape_.m;
-        const Share own = rows_of(shape_, shape_.rank);
+        schedule_.rows_gathered = shape_.m;
+        const Share own = rows_of(gather_, gather_.rank);
         std::vector<Step> products;
         bool has_own = false;
         const auto add_own = [&] {
             if (!std::exchange(has_own, true)) {
-                add({.block = shape_.rank, .rows = own.size, .d_row = own.begin});
+                add({.block = gather_.rank, .rows = own.size, .d_row = own.begin});
             }
         };
-        for (int distance = 1; distance < shape_.ranks; ++distance) {
-            const Share theirs = rows_of(shape_, neighbour(distance));
+        for (int distance = 1; distance < gather_.ranks; ++distance) {
             for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
-                Share sent = chunk_of(own.size, schedule_.chunks, chunk);
-                Share received = chunk_of(theirs.size, schedule_.chunks, chunk);
-                sent.begin += own.begin;
-                received.begin += theirs.begin;
-                const int arrival = add_receive(distance, sent, received, true);
+                const auto [arrival, received] = add_piece(distance, chunk);
                 add_own();
                 add_waiting(products);
                 products.push_back({.waits_for = arrival,
-                                    .block = neighbour(distance),
+                                    .block = neighbour(gather_, distance),
                                     .rows = received.size,
-                                    .a = Place::between,
+                                    .a = Place::gathered,
                                     .a_row = received.begin,
                                     .d_row = received.begin});
             }
@@ -168,47 +186,81 @@ private:
         products.clear();
     }
 
+    /// All-gather by kernels for products whose rows are those of sums: pieces of the other ranks arrive beside whatever does not need
+    /// them. The own rows are copied, so that a product reads rows of several ranks in one place. Returns that place.
+    Place gather_pieces()
+    {
+        if (gather_.ranks == 1) {
+            return Place::given;
+        }
+        schedule_.rows_gathered = shape_.m;
+        const Share own = rows_of(gather_, gather_.rank);
+        add({.kind = Step::Kind::copy,
+             .block = gather_.rank,
+             .rows = own.size,
+             .d = Place::gathered,
+             .d_row = own.begin});
+        for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+            for (int distance = 1; distance < gather_.ranks; ++distance) {
+                pieces_.push_back(add_piece(distance, chunk));
+            }
+        }
+        return Place::gathered;
+    }
+
+    /// Returns the latest step that brings one of these rows of A, or -1.
+    int arrival_of(const Share& rows) const
+    {
+        int latest = -1;
+        for (const auto& [step, brought] : pieces_) {
+            if (brought.begin < rows.begin + rows.size && rows.begin < brought.begin + brought.size) {
+                latest = step;
+            }
+        }
+        return latest;
+    }
+
     /// All-gather by copy engines, in place: a copy on the same device would be a kernel, which waits for SMs while the product has
     /// them all. So the own rows are copied before the product.
     void build_gathered_chunks()
     {
-        schedule_.rows_between = shape_.m;
-        const Share own = rows_of(shape_, shape_.rank);
+        schedule_.rows_gathered = shape_.m;
+        const Share own = rows_of(gather_, gather_.rank);
         std::vector<int> copies(static_cast<std::size_t>(schedule_.chunks), -1);
         for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
             const Share part = chunk_of(own.size, schedule_.chunks, chunk);
             copies[static_cast<std::size_t>(chunk)] =
                 add({.kind = Step::Kind::copy,
-                     .block = shape_.rank,
+                     .block = gather_.rank,
                      .rows = part.size,
                      .a_row = part.begin,
-                     .d = Place::between,
-                     .d_row = part.begin * shape_.ranks + shape_.rank * part.size});
+                     .d = Place::gathered,
+                     .d_row = part.begin * gather_.ranks + gather_.rank * part.size});
         }
         std::vector<Step> products;
         for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
             const Share part = chunk_of(own.size, schedule_.chunks, chunk);
-            const std::int64_t first = part.begin * shape_.ranks;
+            const std::int64_t first = part.begin * gather_.ranks;
             const int arrival = add({.kind = Step::Kind::all_gather,
                                      .waits_for = copies[static_cast<std::size_t>(chunk)],
                                      .beside = true,
                                      .rows = part.size,
-                                     .a = Place::between,
-                                     .a_row = first + shape_.rank * part.size,
-                                     .d = Place::between,
+                                     .a = Place::gathered,
+                                     .a_row = first + gather_.rank * part.size,
+                                     .d = Place::gathered,
                                      .d_row = first});
             if (chunk == 0) {
-                add({.block = shape_.rank, .rows = own.size, .d_row = own.begin});
+                add({.block = gather_.rank, .rows = own.size, .d_row = own.begin});
             }
             add_waiting(products);
-            for (int distance = 1; distance < shape_.ranks; ++distance) {
-                const int block = neighbour(distance);
+            for (int distance = 1; distance < gather_.ranks; ++distance) {
+                const int block = neighbour(gather_, distance);
                 products.push_back({.waits_for = distance == 1 ? arrival : -1,
                                     .block = block,
                                     .rows = part.size,
-                                    .a = Place::between,
+                                    .a = Place::gathered,
                                     .a_row = first + block * part.size,
-                                    .d_row = rows_of(shape_, block).begin + part.begin});
+                                    .d_row = rows_of(gather_, block).begin + part.begin});
             }
         }
         add_waiting(products);
@@ -216,28 +268,31 @@ private:
 
     /// Reduce-scatter in a ring: the sum of a block comes from the rank before, this rank's product is added, and the sum goes on to
     /// the rank after; the last to add is the block's own rank. The product adds the sum that came as its C.
-    void build_ring(int chunks, bool beside)
+    void build_ring(Place a, int chunks, bool beside)
     {
-        schedule_.rows_between = shape_.m;
+        schedule_.rows_summed = sum_.ranks > 1 ? shape_.m : 0;
         std::vector<int> arrivals(static_cast<std::size_t>(chunks), -1);
-        for (int turn = 0; turn < shape_.ranks; ++turn) {
-            const int block = neighbour(-1 - turn);
-            const int next_block = neighbour(-2 - turn);
-            const bool is_last = turn == shape_.ranks - 1;
-            const Share all = rows_of(shape_, block);
-            const Share next = rows_of(shape_, next_block);
+        for (int turn = 0; turn < sum_.ranks; ++turn) {
+            const int block = neighbour(sum_, -1 - turn);
+            const int next_block = neighbour(sum_, -2 - turn);
+            const bool is_last = turn == sum_.ranks - 1;
+            const Share all = rows_of(sum_, block);
+            const Share next = rows_of(sum_, next_block);
             for (int chunk = 0; chunk < chunks; ++chunk) {
                 const Share part = chunk_of(all.size, chunks, chunk);
                 const Share next_part = chunk_of(next.size, chunks, chunk);
+                const std::int64_t first = all.begin + part.begin;
                 int& arrival = arrivals[static_cast<std::size_t>(chunk)];
-                const int product = add({.waits_for = beside ? arrival : -1,
+                const int needed = std::max(arrival, arrival_of({first, part.size}));  // both of the same stream
+                const int product = add({.waits_for = beside ? needed : -1,
                                          .block = block,
                                          .rows = part.size,
-                                         .a_row = all.begin + part.begin,
-                                         .d = is_last ? Place::given : Place::between,
+                                         .a = a,
+                                         .a_row = first,
+                                         .d = is_last ? Place::given : Place::summed,
                                          .d_row = (is_last ? 0 : all.begin) + part.begin,
-                                         .c = turn == 0 ? Place::none : Place::between,
-                                         .c_row = all.begin + part.begin,
+                                         .c = turn == 0 ? Place::none : Place::summed,
+                                         .c_row = first,
                                          .is_last = is_last});
                 if (!is_last) {
                     arrival = add({.kind = Step::Kind::send_receive,
@@ -245,12 +300,12 @@ private:
                                    .beside = beside,
                                    .block = next_block,
                                    .rows = part.size,
-                                   .a = Place::between,
-                                   .a_row = all.begin + part.begin,
-                                   .d = Place::between,
+                                   .a = Place::summed,
+                                   .a_row = first,
+                                   .d = Place::summed,
                                    .d_row = next.begin + next_part.begin,
-                                   .to = neighbour(1),
-                                   .from = neighbour(-1),
+                                   .to = neighbour(sum_, 1),
+                                   .from = neighbour(sum_, -1),
                                    .rows_received = next_part.size});
                 }
             }
@@ -260,10 +315,10 @@ private:
     /// Reduce-scatter of two ranks by copy engines: a gather in place of what each has for the other.
     void build_exchange()
     {
-        schedule_.rows_between = shape_.m;
-        const int other = 1 - shape_.rank;
-        const Share own = rows_of(shape_, shape_.rank);
-        const Share theirs = rows_of(shape_, other);
+        schedule_.rows_summed = shape_.m;
+        const int other = 1 - sum_.rank;
+        const Share own = rows_of(sum_, sum_.rank);
+        const Share theirs = rows_of(sum_, other);
         std::vector<int> arrivals;
         for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
             const Share part = exchanged_part(own.size, chunk);
@@ -271,27 +326,27 @@ private:
             const int product = add({.block = other,
                                      .rows = part.size,
                                      .a_row = theirs.begin + part.begin,
-                                     .d = Place::between,
-                                     .d_row = first + shape_.rank * part.size,
+                                     .d = Place::summed,
+                                     .d_row = first + sum_.rank * part.size,
                                      .is_last = false});
             arrivals.push_back(add({.kind = Step::Kind::all_gather,
                                     .waits_for = product,
                                     .beside = true,
-                                    .block = shape_.rank,
+                                    .block = sum_.rank,
                                     .rows = part.size,
-                                    .a = Place::between,
-                                    .a_row = first + shape_.rank * part.size,
-                                    .d = Place::between,
+                                    .a = Place::summed,
+                                    .a_row = first + sum_.rank * part.size,
+                                    .d = Place::summed,
                                     .d_row = first}));
         }
         for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
             const Share part = exchanged_part(own.size, chunk);
             add({.waits_for = arrivals[static_cast<std::size_t>(chunk)],
-                 .block = shape_.rank,
+                 .block = sum_.rank,
                  .rows = part.size,
                  .a_row = own.begin + part.begin,
                  .d_row = part.begin,
-                 .c = Place::between,
+                 .c = Place::summed,
                  .c_row = 2 * part.begin + other * part.size});
         }
     }
@@ -333,6 +388,9 @@ private:
 
     Schedule& schedule_;
     const ShardedShape& shape_;
+    const Line& gather_;
+    const Line& sum_;
+    std::vector<std::pair<int, Share>> pieces_;  // steps that bring rows of A, and which
 };
 
 /// Seconds of one product: whole waves of tiles, and what the last wave wastes counts half, because kernels can share tiles.
@@ -357,8 +415,10 @@ double product_seconds(const Schedule& schedule, const Step& step, const ModelRa
 double communication_seconds(const Schedule& schedule, const Step& step, const ModelRates& rates)
 {
     const ShardedShape& shape = schedule.shape;
-    const double row_bytes = static_cast<double>(shape.moved_columns) * static_cast<double>(shape.moved_bytes);
-    const double others = shape.ranks - 1;
+    const double row_bytes = static_cast<double>(step.moves_a() ? shape.k : shape.n) *
+                             static_cast<double>(step.moves_a() ? shape.a_bytes : shape.d_bytes);
+    const int ranks = schedule.line_of(step).ranks;
+    const double others = ranks - 1;
     double rows = 0;
     switch (step.kind) {
         case Step::Kind::product: break;
@@ -366,7 +426,7 @@ double communication_seconds(const Schedule& schedule, const Step& step, const M
         case Step::Kind::send_receive: rows = static_cast<double>(std::max(step.rows, step.rows_received)); break;
         case Step::Kind::all_gather:
         case Step::Kind::reduce_scatter: rows = others * static_cast<double>(step.rows); break;
-        case Step::Kind::all_reduce: rows = 2 * others / shape.ranks * static_cast<double>(step.rows); break;
+        case Step::Kind::all_reduce: rows = 2 * others / ranks * static_cast<double>(step.rows); break;
     }
     const LinkRates& link = schedule.uses_copies ? rates.copies : rates.kernels;
     return link.latency + rows * row_bytes / link.bytes;
@@ -384,7 +444,7 @@ bool may_pay(const Schedule& schedule, const ModelRates& rates)
         return false;
     }
     const Step all_rows{.rows = shape.m};
-    const Step gathered{.kind = Step::Kind::all_gather, .rows = shape.m / shape.ranks};
+    const Step gathered{.kind = Step::Kind::all_gather, .rows = shape.m / shape.gather.ranks, .d = Place::gathered};
     const Schedule in_turn = Schedule::of(shape, 1, false);
     return product_seconds(in_turn, all_rows, rates) > 2 * communication_seconds(in_turn, gathered, rates);
 }
@@ -398,6 +458,7 @@ std::string_view to_string(ShardedKind kind) noexcept
         case ShardedKind::all_gather: return "all-gather of A, and the product";
         case ShardedKind::reduce_scatter: return "the product, and reduce-scatter of D";
         case ShardedKind::all_reduce: return "the product, and all-reduce of D";
+        case ShardedKind::blocks: return "all-gather of A, the product, and reduce-scatter of D";
     }
     return "unknown";
 }
@@ -406,7 +467,7 @@ Schedule Schedule::of(const ShardedShape& shape, int chunks, bool overlaps)
 {
     Schedule schedule;
     schedule.shape = shape;
-    schedule.overlaps = overlaps && shape.kind != ShardedKind::local && shape.ranks > 1;
+    schedule.overlaps = overlaps && shape.kind != ShardedKind::local && (shape.gather.ranks > 1 || shape.sum.ranks > 1);
     schedule.chunks = schedule.overlaps ? chunks : 1;
     Builder builder(schedule);
     if (schedule.overlaps) {
@@ -465,9 +526,11 @@ Schedule choose_schedule(const ShardedShape& shape, const ModelRates& rates, int
 std::string describe(const Schedule& schedule, const ModelRates& rates)
 {
     const std::vector<StepTimes> times = times_of(schedule, rates);
+    const bool by_blocks = schedule.shape.kind == ShardedKind::blocks;
     std::string text;
     for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
         const Step& step = schedule.steps[i];
+        const Line& line = schedule.line_of(step);
         std::string what;
         switch (step.kind) {
             case Step::Kind::product:
@@ -476,8 +539,9 @@ std::string describe(const Schedule& schedule, const ModelRates& rates)
                 break;
             case Step::Kind::copy: what = fmt::format("copy {} own rows to where they are gathered", step.rows); break;
             case Step::Kind::send_receive:
-                what = fmt::format("send {} rows to rank {}, receive {} from rank {}", step.rows, step.to,
-                                   step.rows_received, step.from);
+                what = fmt::format("send {} rows{} to rank {}, receive {} from rank {}", step.rows,
+                                   by_blocks ? step.moves_a() ? " of A" : " of D" : "", line.number_of(step.to),
+                                   step.rows_received, line.number_of(step.from));
                 break;
             case Step::Kind::all_gather: what = fmt::format("gather {} rows of each rank", step.rows); break;
             case Step::Kind::reduce_scatter:

@@ -7,21 +7,23 @@
 #include <string_view>
 #include <vector>
 
+#include "line.hpp"
+
 namespace tessera::distributed::detail {
 
-enum class ShardedKind : std::uint8_t { local, all_gather, reduce_scatter, all_reduce };
+enum class ShardedKind : std::uint8_t { local, all_gather, reduce_scatter, all_reduce, blocks };
 std::string_view to_string(ShardedKind kind) noexcept;
 
 /// What decides a schedule.
 struct ShardedShape {
     ShardedKind kind = ShardedKind::local;
-    int ranks = 1;
-    int rank = 0;
+    Line gather{};                   ///< whose rows of A are gathered
+    Line sum{};                      ///< whose products are summed
     std::int64_t m = 0;              ///< of the whole product
     std::int64_t n = 0;              ///< columns of this rank's products
     std::int64_t k = 0;              ///< of this rank's products
-    std::int64_t moved_columns = 0;  ///< of what travels: A's or D's
-    std::size_t moved_bytes = 0;     ///< of an element that travels
+    std::size_t a_bytes = 0;         ///< of an element of A
+    std::size_t d_bytes = 0;         ///< of an element of D
     bool uses_copies = false;        ///< copy engines move data, if all parts are equal
     bool may_reduce_at_once = true;  ///< NCCL's reduce-scatter can store D
 };
@@ -29,8 +31,9 @@ struct ShardedShape {
 /// Where an operand of a step is.
 enum class Place : std::uint8_t {
     none,
-    given,    ///< the matrix of the launch
-    between,  ///< the plan's memory: what was gathered, or partial sums
+    given,     ///< the matrix of the launch
+    gathered,  ///< the plan's memory for all rows of A
+    summed,    ///< the plan's memory for partial sums of D
 };
 
 struct Step {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order in which it is read
@@ -46,7 +49,7 @@ struct Step {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order
     int waits_for = -1;  ///< an earlier step of the other stream
     bool is_awaited = false;
     bool beside = false;  ///< on the stream of communication
-    int block = 0;        ///< the rank whose rows these are
+    int block = 0;        ///< whose rows these are, of the ranks that gather or sum
     std::int64_t rows = 0;
 
     // A product: D[d_row..] = A[a_row..] * B + C[c_row..]; rows of the place that they are in.
@@ -62,17 +65,23 @@ struct Step {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order
     int to = 0;
     int from = 0;
     std::int64_t rows_received = 0;
+
+    /// Returns true if communication moves rows of A, and false if it moves rows of D.
+    bool moves_a() const noexcept { return d == Place::gathered; }
 };
 
 struct Schedule {
     ShardedShape shape;
     int chunks = 1;
-    bool overlaps = false;          ///< two streams
-    bool uses_copies = false;       ///< of the communication beside products
-    std::int64_t rows_between = 0;  ///< rows of the plan's memory
+    bool overlaps = false;           ///< two streams
+    bool uses_copies = false;        ///< of the communication beside products
+    std::int64_t rows_gathered = 0;  ///< rows of the plan's memory for A
+    std::int64_t rows_summed = 0;    ///< rows of the plan's memory for D
     std::vector<Step> steps;
 
-    /// Returns true if a rank's rows can be cut like this.
+    /// Returns the ranks that a step of communication is one of.
+    const Line& line_of(const Step& step) const noexcept { return step.moves_a() ? shape.gather : shape.sum; }
+
     static Schedule of(const ShardedShape& shape, int chunks, bool overlaps);
 };
 

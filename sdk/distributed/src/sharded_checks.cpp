@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <vector>
 
 #include "tessera/error.hpp"
@@ -11,14 +12,38 @@ namespace {
 
 using tessera::detail::raise;
 
-constexpr std::string_view form_names[] = {
-    "M",        "N",          "K",           "the product",      "A's type",         "B's type",
-    "D's type", "the chunks", "the overlap", "the copy engines", "the storage of D", "the activation",
-    "the bias", "the gating", "refusal"};
+constexpr std::array<std::string_view, Agreement::fields> form_names{"M",
+                                                                     "N",
+                                                                     "K",
+                                                                     "the product",
+                                                                     "A's type",
+                                                                     "B's type",
+                                                                     "D's type",
+                                                                     "the ranks that A's rows are divided among",
+                                                                     "the distance between these ranks",
+                                                                     "the chunks",
+                                                                     "the overlap",
+                                                                     "the copy engines",
+                                                                     "the storage of D",
+                                                                     "the activation",
+                                                                     "the bias",
+                                                                     "the gating",
+                                                                     "refusal"};
 
 bool is_packed(const MatrixOperand& matrix)
 {
     return matrix.row_major && (matrix.leading_dimension == matrix.columns || matrix.rows <= 1);
+}
+
+/// Returns true if D and B are divided as A is, with rows and columns exchanged.
+bool are_crosswise(const ShardedMatrix& a, const ShardedMatrix& b, const ShardedMatrix& d)
+{
+    const auto is_crosswise = [&](const ShardedMatrix& other) {
+        const bool is_line = a.grid_rows == 1 || a.grid_columns == 1;  // the order makes no difference then
+        return other.grid_rows == a.grid_columns && other.grid_columns == a.grid_rows &&
+               (is_line || other.grid_order != a.grid_order);
+    };
+    return is_crosswise(b) && is_crosswise(d);
 }
 
 ShardedKind kind_of(const ShardedMatrix& a, const ShardedMatrix& b, const ShardedMatrix& d, std::string_view operation,
@@ -41,11 +66,46 @@ ShardedKind kind_of(const ShardedMatrix& a, const ShardedMatrix& b, const Sharde
         is(replicated, replicated, replicated)) {
         return ShardedKind::local;
     }
-    raise(ErrorCode::invalid_argument, operation, caller,
-          fmt::format("there is no product of A {}, B {} and D {}", to_string(a.sharding), to_string(b.sharding),
-                      to_string(d.sharding)),
-          "(A, B, D) as (by_rows, by_columns, by_columns), (by_columns, by_rows, by_rows or replicated), or without "
-          "communication");
+    if (is(by_blocks, by_blocks, by_blocks)) {
+        if (are_crosswise(a, b, d)) {
+            return ShardedKind::blocks;
+        }
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("there is no product of A {}, B {} and D {}", a.describe(), b.describe(), d.describe()),
+              "for A by blocks of R x C ranks along rows, B and D by blocks of C x R ranks along columns; or the "
+              "reverse");
+    }
+    raise(
+        ErrorCode::invalid_argument, operation, caller,
+        fmt::format("there is no product of A {}, B {} and D {}", to_string(a.sharding), to_string(b.sharding),
+                    to_string(d.sharding)),
+        "(A, B, D) as (by_rows, by_columns, by_columns), (by_columns, by_rows, by_rows or replicated), all by_blocks, "
+        "or without communication");
+}
+
+bool sums(ShardedKind kind)
+{
+    return kind == ShardedKind::reduce_scatter || kind == ShardedKind::all_reduce || kind == ShardedKind::blocks;
+}
+
+/// Sets whose rows of A are gathered, and whose products are summed.
+void set_lines(ShardedShape& shape, const CommunicatorState& state, const ShardedMatrix& a)
+{
+    const Line all{.ranks = state.size(), .rank = state.rank()};
+    switch (shape.kind) {
+        case ShardedKind::local: return;
+        case ShardedKind::all_gather: shape.gather = all; return;
+        case ShardedKind::reduce_scatter:
+        case ShardedKind::all_reduce: shape.sum = all; return;
+        case ShardedKind::blocks: break;
+    }
+    const bool along_rows = a.grid_order == GridOrder::along_rows;
+    const int row = a.grid_row_of(state.rank());
+    const int column = a.grid_column_of(state.rank());
+    const int row_stride = along_rows ? a.grid_columns : 1;
+    const int column_stride = along_rows ? 1 : a.grid_rows;
+    shape.gather = {.ranks = a.grid_rows, .rank = row, .first = column * column_stride, .stride = row_stride};
+    shape.sum = {.ranks = a.grid_columns, .rank = column, .first = row * row_stride, .stride = column_stride};
 }
 
 void require_epilogue(ShardedKind kind, const Epilogue& epilogue, std::string_view operation,
@@ -64,7 +124,7 @@ void require_epilogue(ShardedKind kind, const Epilogue& epilogue, std::string_vi
     if (epilogue.bias.axis == BiasAxis::per_row || epilogue.scale_a.size() > 1) {
         refuse("a bias or scale for each row", "one for each column, or for the whole matrix");
     }
-    const bool is_summed = kind == ShardedKind::reduce_scatter || kind == ShardedKind::all_reduce;
+    const bool is_summed = sums(kind);
     if (is_summed && epilogue.gating != Gating::none) {
         refuse("gating of a sum over ranks", "gate the product whose columns are divided");
     }
@@ -106,14 +166,14 @@ ShardedShape shape_of(const CommunicatorState& state, const ShardedMatrix& a, co
               fmt::format("rank {}: A is {}, B is {}, D is {}", state.rank(), a.describe(), b.describe(), d.describe()),
               "A's columns equal B's rows, and D has A's rows and B's columns");
     }
-    const bool is_summed = kind == ShardedKind::reduce_scatter || kind == ShardedKind::all_reduce;
+    const bool is_summed = sums(kind);
     const ElementType d_type = d.local.type;
     if (is_summed && d_type != ElementType::f32 && d_type != ElementType::f16 && d_type != ElementType::bf16) {
         raise(ErrorCode::invalid_argument, operation, caller,
               fmt::format("rank {}: D is {}, which is not summed over ranks", state.rank(), to_string(d_type)),
               "a D of f32, f16 or bf16");
     }
-    if (kind == ShardedKind::all_gather && !is_packed(a.local)) {
+    if ((kind == ShardedKind::all_gather || kind == ShardedKind::blocks) && !is_packed(a.local)) {
         raise(ErrorCode::invalid_argument, operation, caller,
               fmt::format(
                   "rank {}: the rows of A are gathered, but A is {} with a leading dimension of {} and {} columns",
@@ -129,16 +189,16 @@ ShardedShape shape_of(const CommunicatorState& state, const ShardedMatrix& a, co
               "store it row-major without gaps");
     }
     const bool has_nothing_after = epilogue.bias.axis == BiasAxis::none && epilogue.activation == Activation::none;
-    return {.kind = kind,
-            .ranks = state.size(),
-            .rank = state.rank(),
-            .m = kind == ShardedKind::local ? a.local.rows : a.rows,
-            .n = b.local.columns,
-            .k = a.local.columns,
-            .moved_columns = is_summed ? d.columns : a.columns,
-            .moved_bytes = size_of(is_summed ? d_type : a.local.type),
-            .uses_copies = state.uses_copies(),
-            .may_reduce_at_once = has_nothing_after && is_packed(d.local)};
+    ShardedShape shape{.kind = kind,
+                       .m = kind == ShardedKind::local ? a.local.rows : a.rows,
+                       .n = b.local.columns,
+                       .k = a.local.columns,
+                       .a_bytes = size_of(a.local.type),
+                       .d_bytes = size_of(d_type),
+                       .uses_copies = state.uses_copies(),
+                       .may_reduce_at_once = has_nothing_after && is_packed(d.local)};
+    set_lines(shape, state, a);
+    return shape;
 }
 
 Agreement agreement_of(const Schedule& schedule, const ShardedMatrix& a, const ShardedMatrix& b, const ShardedMatrix& d,
@@ -155,6 +215,8 @@ Agreement agreement_of(const Schedule& schedule, const ShardedMatrix& a, const S
     set(Agreement::a_type, a.local.type);
     set(Agreement::b_type, b.local.type);
     set(Agreement::d_type, d.local.type);
+    set(Agreement::gathering, schedule.shape.gather.ranks);
+    set(Agreement::stride, schedule.shape.gather.stride);
     set(Agreement::chunks, schedule.chunks);
     set(Agreement::overlaps, schedule.overlaps);
     set(Agreement::copies, schedule.uses_copies);

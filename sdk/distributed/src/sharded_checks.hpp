@@ -28,6 +28,8 @@ struct Agreement {
         a_type,
         b_type,
         d_type,
+        gathering,
+        stride,
         chunks,
         overlaps,
         copies,
@@ -38,9 +40,9 @@ struct Agreement {
         is_refused,
         fields
     };
-    std::array<std::int64_t, 16> values{};
+    std::array<std::int64_t, 32> values{};
 };
-static_assert(Agreement::fields <= 16);
+static_assert(Agreement::fields <= 32);
 
 Agreement agreement_of(const Schedule& schedule, const ShardedMatrix& a, const ShardedMatrix& b, const ShardedMatrix& d,
                        const Epilogue& epilogue);

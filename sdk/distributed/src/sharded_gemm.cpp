@@ -34,7 +34,8 @@ struct ShardedPlan {
     Operands given;
     ModelRates rates;
     Schedule schedule;
-    RegisteredRange* between = nullptr;
+    RegisteredRange* gathered = nullptr;
+    RegisteredRange* summed = nullptr;
     std::vector<PlannedProduct> products;
     std::vector<std::size_t> product_of_step;  // for steps that are products
     std::vector<Event> events;                 // of steps that others wait for, then of the begin and the end
@@ -47,8 +48,10 @@ struct ShardedPlan {
     ShardedPlan& operator=(const ShardedPlan&) = delete;
     ~ShardedPlan()
     {
-        if (between != nullptr) {
-            state->free(between);
+        for (RegisteredRange* const range : {summed, gathered}) {
+            if (range != nullptr) {
+                state->free(range);
+            }
         }
     }
 };
@@ -107,8 +110,6 @@ detail::ModelRates rates_of(const detail::CommunicatorState& state, const Sharde
     return rates;
 }
 
-bool is_summed(ShardedKind kind) { return kind == ShardedKind::reduce_scatter || kind == ShardedKind::all_reduce; }
-
 /// Returns `rows` rows of a matrix, from `first` on.
 MatrixOperand rows_of(MatrixOperand matrix, std::int64_t first, std::int64_t rows)
 {
@@ -119,20 +120,27 @@ MatrixOperand rows_of(MatrixOperand matrix, std::int64_t first, std::int64_t row
     return matrix;
 }
 
-/// Returns the plan's memory as a matrix: of A's rows, or of partial sums.
-MatrixOperand between_of(const ShardedPlan& plan)
+/// Returns the plan's memory as a matrix.
+MatrixOperand memory_of(const ShardedPlan& plan, Place place)
 {
-    const bool sums = is_summed(plan.schedule.shape.kind);
+    const detail::Schedule& schedule = plan.schedule;
+    const bool sums = place == Place::summed;
+    const detail::RegisteredRange* const range = sums ? plan.summed : plan.gathered;
     MatrixOperand matrix;
-    matrix.data = plan.between == nullptr ? nullptr : plan.between->data;
+    matrix.data = range == nullptr ? nullptr : range->data;
     matrix.type = sums ? plan.given.d.local.type : plan.given.a.local.type;
-    matrix.rows = plan.schedule.rows_between;
-    matrix.columns = plan.schedule.shape.moved_columns;
+    matrix.rows = sums ? schedule.rows_summed : schedule.rows_gathered;
+    matrix.columns = sums ? schedule.shape.n : schedule.shape.k;
     matrix.leading_dimension = std::max<std::int64_t>(matrix.columns, 1);
     matrix.present = true;
     matrix.writable = true;
     matrix.device = plan.state->device().ordinal();
     return matrix;
+}
+
+MatrixOperand matrix_at(const ShardedPlan& plan, Place place, const MatrixOperand& given)
+{
+    return place == Place::given ? given : memory_of(plan, place);
 }
 
 /// The operands of one product of the schedule.
@@ -145,9 +153,8 @@ struct Product {
 
 Product product_of(const ShardedPlan& plan, const Operands& operands, const Step& step)
 {
-    const MatrixOperand between = between_of(plan);
     const auto rows_in = [&](Place place, const MatrixOperand& given, std::int64_t first) {
-        return rows_of(place == Place::between ? between : given, first, step.rows);
+        return rows_of(matrix_at(plan, place, given), first, step.rows);
     };
     Product product{rows_in(step.a, operands.a.local, step.a_row), operands.b.local,
                     rows_in(step.d, operands.d.local, step.d_row), operands.epilogue};
@@ -156,7 +163,7 @@ Product product_of(const ShardedPlan& plan, const Operands& operands, const Step
         product.epilogue.activation = Activation::none;
     }
     if (step.c != Place::none) {
-        product.epilogue.c = rows_of(between, step.c_row, step.rows);
+        product.epilogue.c = rows_in(step.c, operands.d.local, step.c_row);
         product.epilogue.beta = 1.0F;
     }
     return product;
@@ -244,22 +251,16 @@ class Mover {
 public:
     Mover(const ShardedPlan& plan, const Operands& operands, std::string_view operation,
           const std::source_location& caller)
-        : plan_(plan),
-          state_(*plan.state),
-          operands_(operands),
-          between_(between_of(plan)),
-          operation_(operation),
-          caller_(caller)
+        : plan_(plan), state_(*plan.state), operands_(operands), operation_(operation), caller_(caller)
     {}
 
     void enqueue(const Step& step, StreamRef stream) const
     {
         const detail::Nccl& nccl = state_.nccl();
-        const bool sums = is_summed(plan_.schedule.shape.kind);
         const void* const from = address(step.a, operands_.a.local, step.a_row);
         // A sum is stored to D, what is gathered never.
         void* const to = const_cast<void*>(address(step.d, operands_.d.local, step.d_row));
-        const std::size_t count = bytes_of(step.rows);
+        const std::size_t count = bytes_of(step, step.rows);
         switch (step.kind) {
             case Step::Kind::product: return;
             case Step::Kind::send_receive: send_receive(step, from, to, stream); return;
@@ -268,17 +269,17 @@ public:
                                        "cudaMemcpyAsync", operation_, caller_);
                 return;
             case Step::Kind::all_gather:
-                require(nccl.all_gather(from, to, count, NcclType::uint8, state_.comm(), stream.get()),
+                require(nccl.all_gather(from, to, count, NcclType::uint8, comm_of(step), stream.get()),
                         "ncclAllGather");
                 return;
             case Step::Kind::reduce_scatter:
-                require(nccl.reduce_scatter(from, to, elements_of(step.rows), type_of(sums), detail::NcclOperation::sum,
-                                            state_.comm(), stream.get()),
+                require(nccl.reduce_scatter(from, to, elements_of_d(step.rows), type_of_d(), detail::NcclOperation::sum,
+                                            comm_of(step), stream.get()),
                         "ncclReduceScatter");
                 return;
             case Step::Kind::all_reduce:
-                require(nccl.all_reduce(to, to, elements_of(step.rows), type_of(sums), detail::NcclOperation::sum,
-                                        state_.comm(), stream.get()),
+                require(nccl.all_reduce(to, to, elements_of_d(step.rows), type_of_d(), detail::NcclOperation::sum,
+                                        comm_of(step), stream.get()),
                         "ncclAllReduce");
                 return;
         }
@@ -286,36 +287,43 @@ public:
 
 private:
     void require(NcclResult result, const char* call) const { state_.require(result, call, operation_, caller_); }
-    std::size_t elements_of(std::int64_t rows) const
+    ncclComm* comm_of(const Step& step) const { return state_.comm_of(plan_.schedule.line_of(step)); }
+    std::size_t elements_of_d(std::int64_t rows) const
     {
-        return static_cast<std::size_t>(rows * plan_.schedule.shape.moved_columns);
+        return static_cast<std::size_t>(rows * plan_.schedule.shape.n);
     }
-    std::size_t bytes_of(std::int64_t rows) const { return elements_of(rows) * plan_.schedule.shape.moved_bytes; }
-    NcclType type_of(bool sums) const
+    std::size_t bytes_of(const Step& step, std::int64_t rows) const
     {
-        const ElementType type = sums ? operands_.d.local.type : operands_.a.local.type;
+        const detail::ShardedShape& shape = plan_.schedule.shape;
+        return step.moves_a() ? static_cast<std::size_t>(rows * shape.k) * shape.a_bytes
+                              : elements_of_d(rows) * shape.d_bytes;
+    }
+    NcclType type_of_d() const
+    {
+        const ElementType type = operands_.d.local.type;
         return type == ElementType::f32 ? NcclType::f32 : type == ElementType::f16 ? NcclType::f16 : NcclType::bf16;
     }
     const void* address(Place place, const MatrixOperand& given, std::int64_t row) const
     {
-        return rows_of(place == Place::between ? between_ : given, row, 0).data;
+        return rows_of(matrix_at(plan_, place, given), row, 0).data;
     }
 
     void send_receive(const Step& step, const void* from, void* to, StreamRef stream) const
     {
-        const std::size_t sent = bytes_of(step.rows);
-        const std::size_t received = bytes_of(step.rows_received);
+        const std::size_t sent = bytes_of(step, step.rows);
+        const std::size_t received = bytes_of(step, step.rows_received);
         if (sent + received == 0) {
             return;
         }
         const detail::Nccl& nccl = state_.nccl();
+        ncclComm* const comm = comm_of(step);
         const auto calls = [&] {
             NcclResult result = NcclResult::success;
             if (sent > 0) {
-                result = nccl.send(from, sent, NcclType::uint8, step.to, state_.comm(), stream.get());
+                result = nccl.send(from, sent, NcclType::uint8, step.to, comm, stream.get());
             }
             if (received > 0 && (result == NcclResult::success || result == NcclResult::in_progress)) {
-                result = nccl.receive(to, received, NcclType::uint8, step.from, state_.comm(), stream.get());
+                result = nccl.receive(to, received, NcclType::uint8, step.from, comm, stream.get());
             }
             return result;
         };
@@ -325,7 +333,6 @@ private:
     const ShardedPlan& plan_;
     detail::CommunicatorState& state_;
     const Operands& operands_;
-    MatrixOperand between_;
     std::string_view operation_;
     const std::source_location& caller_;
 };
@@ -339,7 +346,7 @@ void connect(const ShardedPlan& plan, const std::source_location& caller)
     const Mover mover(plan, plan.given, operation, caller);
     state.begin_operation(operation, caller);
     for (const Step& step : plan.schedule.steps) {
-        if (step.kind != Step::Kind::product && step.kind != Step::Kind::copy && step.d == Place::between) {
+        if (step.kind != Step::Kind::product && step.kind != Step::Kind::copy && step.d != Place::given) {
             mover.enqueue(step, state.stream());
         }
     }
@@ -418,7 +425,8 @@ ShardedGemm ShardedGemm::prepare(const Communicator& communicator, const Sharded
         plan->rates = rates_of(state, options, a.local.type);
         // All ranks decide as rank 0 would, whose parts are the largest.
         detail::ShardedShape of_rank_0 = shape;
-        of_rank_0.rank = 0;
+        of_rank_0.gather.rank = 0;
+        of_rank_0.sum.rank = 0;
         of_rank_0.n = b.columns_of(0).size;
         of_rank_0.k = a.columns_of(0).size;
         const detail::Schedule chosen = detail::choose_schedule(of_rank_0, plan->rates, options.chunks);
@@ -431,12 +439,16 @@ ShardedGemm ShardedGemm::prepare(const Communicator& communicator, const Sharded
         throw;
     }
     detail::require_agreement(state, agreement, operation, caller);
-    const std::int64_t row_bytes =
-        plan->schedule.shape.moved_columns * static_cast<std::int64_t>(plan->schedule.shape.moved_bytes);
-    if (const std::int64_t bytes = plan->schedule.rows_between * row_bytes; bytes > 0) {
+    const detail::ShardedShape& shape = plan->schedule.shape;
+    state.connect(shape.gather, operation, caller);
+    state.connect(shape.sum, operation, caller);
+    const auto allocate = [&](std::int64_t rows, std::int64_t columns, std::size_t element) {
+        const std::size_t bytes = static_cast<std::size_t>(rows * columns) * element;
         // What kernels move is better not registered: NCCL would take copy engines for the smallest message.
-        plan->between = state.allocate(static_cast<std::size_t>(bytes), plan->schedule.uses_copies, operation, caller);
-    }
+        return bytes == 0 ? nullptr : state.allocate(bytes, plan->schedule.uses_copies, operation, caller);
+    };
+    plan->gathered = allocate(plan->schedule.rows_gathered, shape.k, shape.a_bytes);
+    plan->summed = allocate(plan->schedule.rows_summed, shape.n, shape.d_bytes);
     plan_products(*plan, caller);
     make_events(*plan, caller);
     connect(*plan, caller);
@@ -466,6 +478,7 @@ std::string ShardedGemm::explain() const
     const detail::ShardedShape& shape = schedule.shape;
     const detail::ModelRates& rates = plan_->rates;
     const detail::LinkRates& link = schedule.uses_copies ? rates.copies : rates.kernels;
+    const auto bytes_of = [](const detail::RegisteredRange* range) { return range == nullptr ? 0 : range->bytes; };
     std::string text = fmt::format("{}: A {}, B {}, D {}\n  {}\n", to_string(shape.kind), plan_->given.a.describe(),
                                    plan_->given.b.describe(), plan_->given.d.describe(), plan_->state->describe());
     text += schedule.overlaps
@@ -477,7 +490,7 @@ std::string ShardedGemm::explain() const
                           ? std::string("copy engines")
                           : fmt::format("kernels, to which the product leaves {} SMs", rates.sms_of_communication))
                 : std::string("  one after the other, on one stream\n");
-    text += fmt::format("  memory of the plan: {} bytes\n", plan_->between == nullptr ? 0 : plan_->between->bytes);
+    text += fmt::format("  memory of the plan: {} bytes\n", bytes_of(plan_->gathered) + bytes_of(plan_->summed));
     text += fmt::format(
         "  the model counts with {:.0f} TFLOP/s and {:.0f} GB/s, and expects {:.1f} us; one after the "
         "other {:.1f} us\n",

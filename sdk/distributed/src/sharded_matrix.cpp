@@ -56,6 +56,11 @@ std::string_view to_string(Sharding sharding) noexcept
     return "unknown";
 }
 
+std::string_view to_string(GridOrder order) noexcept
+{
+    return order == GridOrder::along_rows ? "along rows" : "along columns";
+}
+
 ShardedMatrix ShardedMatrix::replicated(const Communicator& communicator, std::int64_t rows, std::int64_t columns,
                                         const MatrixOperand& local, std::source_location caller)
 {
@@ -90,7 +95,7 @@ ShardedMatrix ShardedMatrix::by_columns(const Communicator& communicator, std::i
 }
 
 ShardedMatrix ShardedMatrix::by_blocks(const Communicator& communicator, std::int64_t rows, std::int64_t columns,
-                                       int grid_rows, int grid_columns, const MatrixOperand& local,
+                                       int grid_rows, int grid_columns, const MatrixOperand& local, GridOrder order,
                                        std::source_location caller)
 {
     return checked(communicator,
@@ -99,6 +104,7 @@ ShardedMatrix ShardedMatrix::by_blocks(const Communicator& communicator, std::in
                     .sharding = Sharding::by_blocks,
                     .grid_rows = grid_rows,
                     .grid_columns = grid_columns,
+                    .grid_order = order,
                     .rank = communicator.rank(),
                     .local = local},
                    "ShardedMatrix::by_blocks", caller);
@@ -108,7 +114,7 @@ std::string ShardedMatrix::describe() const
 {
     std::string text = fmt::format("{}x{} {}", rows, columns, to_string(sharding));
     if (sharding == Sharding::by_blocks) {
-        text += fmt::format(" ({}x{} ranks)", grid_rows, grid_columns);
+        text += fmt::format(" ({}x{} ranks {})", grid_rows, grid_columns, to_string(grid_order));
     }
     return text;
 }

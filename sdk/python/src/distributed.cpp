@@ -32,6 +32,28 @@ std::string text_of(const Handout& handout, const char* function)
     return text;
 }
 
+/// The grid of ranks that a matrix by blocks is divided among.
+struct Grid {
+    std::int32_t rows = 0;
+    std::int32_t columns = 0;
+    tessera_grid_order order = TESSERA_ALONG_ROWS;
+
+    static Grid of(const std::vector<std::int32_t>& extents, const std::string& along)
+    {
+        if (extents.size() != 2 || extents[0] < 1 || extents[1] < 1) {
+            raise("invalid_argument", "a grid of ranks has rows and columns", "grid=(2, 2)");
+        }
+        if (along != "rows" && along != "columns") {
+            raise("invalid_argument", "ranks are not counted along '" + along + "'", "rows or columns");
+        }
+        return {extents[0], extents[1], along == "rows" ? TESSERA_ALONG_ROWS : TESSERA_ALONG_COLUMNS};
+    }
+    /// With rows and columns exchanged: that of B and D, if this is A's.
+    Grid crosswise() const
+    {
+        return {columns, rows, order == TESSERA_ALONG_ROWS ? TESSERA_ALONG_COLUMNS : TESSERA_ALONG_ROWS};
+    }
+};
 /// The library's handle, alive as long as the communicator or a product of it is.
 struct Handle {
     explicit Handle(tessera_communicator* owned) : communicator(owned) {}
@@ -91,6 +113,26 @@ public:
         check(tessera_share_of(extent, size(), rank(), &begin, &count), "tessera.distributed.Communicator.share");
         return nb::make_tuple(begin, count);
     }
+    nb::tuple block(std::int64_t rows, std::int64_t columns, const std::vector<std::int32_t>& grid,
+                    const std::string& along) const
+    {
+        const Grid of = Grid::of(grid, along);
+        if (std::int64_t{of.rows} * of.columns != size()) {
+            raise("invalid_argument",
+                  "a grid of " + std::to_string(of.rows) + " x " + std::to_string(of.columns) + " has other places than the " +
+                      std::to_string(size()) + " ranks",
+                  "a grid with as many places as ranks");
+        }
+        const bool along_rows = of.order == TESSERA_ALONG_ROWS;
+        const auto part = [](std::int64_t extent, std::int32_t parts, int index) {
+            std::int64_t begin = 0;
+            std::int64_t count = 0;
+            check(tessera_share_of(extent, parts, index, &begin, &count), "tessera.distributed.Communicator.block");
+            return nb::make_tuple(begin, count);
+        };
+        return nb::make_tuple(part(rows, of.rows, along_rows ? rank() / of.columns : rank() % of.rows),
+                              part(columns, of.columns, along_rows ? rank() % of.columns : rank() / of.rows));
+    }
     void synchronize(nb::handle stream) const
     {
         const tessera_stream waited = stream_of(stream);
@@ -148,7 +190,9 @@ struct Kind {
 };
 constexpr std::array kinds{Kind{"all_gather", TESSERA_BY_ROWS, TESSERA_BY_COLUMNS, TESSERA_BY_COLUMNS},
                            Kind{"reduce_scatter", TESSERA_BY_COLUMNS, TESSERA_BY_ROWS, TESSERA_BY_ROWS},
-                           Kind{"all_reduce", TESSERA_BY_COLUMNS, TESSERA_BY_ROWS, TESSERA_REPLICATED}};
+                           Kind{"all_reduce", TESSERA_BY_COLUMNS, TESSERA_BY_ROWS, TESSERA_REPLICATED},
+                           Kind{"blocks", TESSERA_BY_BLOCKS, TESSERA_BY_BLOCKS, TESSERA_BY_BLOCKS}};
+
 constexpr std::array activations{"none", "relu", "gelu", "silu", "gelu_tanh", "sigmoid", "tanh"};
 
 const Kind& kind_of(const std::string& name)
@@ -158,7 +202,7 @@ const Kind& kind_of(const std::string& name)
             return kind;
         }
     }
-    raise("invalid_argument", "'" + name + "' is no kind of product", "all_gather, reduce_scatter or all_reduce");
+    raise("invalid_argument", "'" + name + "' is no kind of product", "all_gather, reduce_scatter, all_reduce or blocks");
 }
 
 std::int32_t activation_of(const std::string& name)
@@ -195,18 +239,27 @@ class ShardedGemm {
 public:
     ShardedGemm(const Communicator& communicator, nb::handle a, nb::handle b, nb::handle out,
                 const std::array<std::int64_t, 3>& shape, const std::string& kind, nb::handle bias,
-                const std::string& activation, float alpha, int chunks, nb::handle stream)
+                const std::string& activation, float alpha, int chunks, nb::handle stream,
+                const std::vector<std::int32_t>& grid, const std::string& along)
         : owner_(communicator.handle()),
           arrays_{nb::borrow(a), nb::borrow(b), nb::borrow(out), nb::borrow(bias)},
           stream_(nb::borrow(stream))
     {
         const Kind& wanted = kind_of(kind);
         const auto [m, n, k] = shape;
+        const bool by_blocks = wanted.a == TESSERA_BY_BLOCKS;
+        if (by_blocks == grid.empty()) {
+            raise("invalid_argument",
+                  by_blocks ? "a product by blocks needs a grid of ranks" : "'" + kind + "' has no grid of ranks",
+                  by_blocks ? "grid=(2, 2)" : "kind='blocks'");
+        }
+        const Grid of_a = by_blocks ? Grid::of(grid, along) : Grid{};
+        const Grid others = of_a.crosswise();
         Reader reader(stream, a);
         std::array<Operand, 4> operands{reader.read("A", a), reader.read("B", b), reader.read("D", out), Operand{}};
-        const tessera_sharded_matrix sharded_a{matrix_of(operands[0]), m, k, wanted.a};
-        const tessera_sharded_matrix sharded_b{matrix_of(operands[1]), k, n, wanted.b};
-        const tessera_sharded_matrix sharded_out{matrix_of(operands[2]), m, n, wanted.out};
+        const tessera_sharded_matrix sharded_a{matrix_of(operands[0]), m, k, wanted.a, of_a.rows, of_a.columns, of_a.order};
+        const tessera_sharded_matrix sharded_b{matrix_of(operands[1]), k, n, wanted.b, others.rows, others.columns, others.order};
+        const tessera_sharded_matrix sharded_out{matrix_of(operands[2]), m, n, wanted.out, others.rows, others.columns, others.order};
         tessera_epilogue epilogue{};
         epilogue.size = sizeof(epilogue);
         epilogue.alpha = &alpha;
@@ -291,6 +344,7 @@ void define_distributed(nb::module_& module)
         .def_prop_ro("size", &Communicator::size)
         .def_prop_ro("device", &Communicator::device)
         .def("share", &Communicator::share, "extent"_a)
+        .def("block", &Communicator::block, "rows"_a, "columns"_a, "grid"_a, "along"_a)
         .def("synchronize", &Communicator::synchronize, "stream"_a = nb::none())
         .def("abort", &Communicator::abort, "reason"_a)
         .def("close", &Communicator::close)
@@ -300,16 +354,17 @@ void define_distributed(nb::module_& module)
             "__init__",
             [](ShardedGemm* self, const Communicator& communicator, nb::handle a, nb::handle b, nb::handle out,
                const std::vector<std::int64_t>& shape, const std::string& kind, nb::handle bias,
-               const std::string& activation, float alpha, int chunks, nb::handle stream) {
+               const std::string& activation, float alpha, int chunks, nb::handle stream,
+               const std::vector<std::int32_t>& grid, const std::string& along) {
                 if (shape.size() != 3) {
                     raise("invalid_argument", "the shape has " + std::to_string(shape.size()) + " extents",
                           "(m, n, k)");
                 }
                 new (self) ShardedGemm(communicator, a, b, out, {shape[0], shape[1], shape[2]}, kind, bias, activation,
-                                       alpha, chunks, stream);
+                                       alpha, chunks, stream, grid, along);
             },
             "communicator"_a, "a"_a, "b"_a, "out"_a, "shape"_a, "kind"_a, "bias"_a.none(), "activation"_a, "alpha"_a,
-            "chunks"_a, "stream"_a.none())
+            "chunks"_a, "stream"_a.none(), "grid"_a, "along"_a)
         .def("launch", &ShardedGemm::launch, "stream"_a = nb::none())
         .def_prop_ro("chunks", &ShardedGemm::chunks)
         .def("explain", &ShardedGemm::explain);

@@ -77,6 +77,14 @@ class Communicator:
         """Returns (begin, count): this rank's part of an extent."""
         return self._core.share(extent)
 
+    def block(self, rows, columns, grid, along="rows"):
+        """Returns ((begin, count), (begin, count)): this rank's rows and columns of a matrix by blocks.
+
+        grid is (R, C), the ranks that rows and columns are divided among. Rank r has block (r // C, r % C), or with along="columns"
+        block (r % R, r // R).
+        """
+        return self._core.block(rows, columns, list(grid), along)
+
     def synchronize(self, stream=None):
         """Waits until all work on a stream is done, a rank fails, or the timeout is over."""
         self._core.synchronize(stream)
@@ -108,14 +116,21 @@ class ShardedGemm:
     all_gather      rows        columns     columns
     reduce_scatter  columns     rows        rows
     all_reduce      columns     rows        all of it
+    blocks          blocks of a grid (R, C)     blocks of (C, R)    blocks of (C, R)
 
     a, b and out are this rank's parts, as arrays that gemm takes; shape is (m, n, k) of the whole product, and
     Communicator.share tells which part is whose. The product keeps the arrays. chunks is how many parts a rank's rows are cut into;
     0 lets the library choose. All ranks make the same products, in the same order.
+
+    With kind="blocks", grid=(R, C) and along are those of a, as for Communicator.block. b and out have the grid (C, R), and the other
+    order: a of along="rows" needs b and out of along="columns". What comes out can be the a of a next product, whose out then is
+    divided as the first a.
     """
 
-    def __init__(self, communicator, a, b, out, *, shape, kind, bias=None, activation=None, alpha=1.0, chunks=0, stream=None):
-        self._core = _core._ShardedGemm(communicator._core, a, b, out, list(shape), kind, bias, activation or "none", alpha, chunks, stream)
+    def __init__(self, communicator, a, b, out, *, shape, kind, bias=None, activation=None, alpha=1.0, chunks=0, stream=None,
+                 grid=(), along="rows"):
+        self._core = _core._ShardedGemm(communicator._core, a, b, out, list(shape), kind, bias, activation or "none", alpha, chunks, stream,
+                                        list(grid), along)
 
     def __call__(self, stream=None):
         """Launches the product on all ranks and returns out. Does not wait."""

@@ -37,6 +37,7 @@ struct ShardedGemmOptions {
 /// | by rows | by columns | by columns | all-gather of A, and the product |
 /// | by columns | by rows | by rows | the product, and reduce-scatter of D |
 /// | by columns | by rows | replicated | the product, and all-reduce of D |
+/// | by blocks | by blocks | by blocks | all-gather of A, the product, and reduce-scatter of D |
 /// | replicated | by columns | by columns | the product |
 /// | by rows | replicated | by rows | the product |
 /// | replicated | replicated | replicated | the product |
@@ -48,6 +49,10 @@ struct ShardedGemmOptions {
 /// second.launch(stream);
 /// communicator.synchronize(stream);
 /// @endcode
+///
+/// @par Blocks
+/// B and D are crosswise to A: for A in a grid of R x C ranks, a grid of C x R in the other `GridOrder`. The ranks of a column of A's grid
+/// gather rows of A, those of a row sum D.
 ///
 /// @par Chunks
 /// Communication runs on a stream of its own, with the most urgent priority; events order it with the product's stream. A product
@@ -74,7 +79,7 @@ public:
     /// Prepares the product: chooses the schedule and the kernels and allocates what is gathered or partial. Collective. Blocks.
     ///
     /// @param communicator  the ranks
-    /// @param a, b, d       A is m x k, B k x n, D m x n, as wholes. A shard by rows of A that is gathered, and a D that is
+    /// @param a, b, d       A is m x k, B k x n, D m x n, as wholes. A shard of A whose rows are gathered, and a D that is
     ///                      all-reduced, are row-major without gaps. Orders and leading dimensions are otherwise free
     /// @param epilogue      see above; its vectors are used by `launch` without arguments
     /// @param options       how it is cut

@@ -25,6 +25,15 @@ enum class Sharding : std::uint8_t {
 /// Returns "replicated", "by_rows", "by_columns" or "by_blocks".
 std::string_view to_string(Sharding sharding) noexcept;
 
+/// In which order ranks have the places of a grid.
+enum class GridOrder : std::uint8_t {
+    along_rows,     ///< rank r has block (r / grid_columns, r % grid_columns)
+    along_columns,  ///< rank r has block (r % grid_rows, r / grid_rows)
+};
+
+/// Returns "along rows" or "along columns".
+std::string_view to_string(GridOrder order) noexcept;
+
 /// The part of an extent that one rank has.
 struct Share {
     std::int64_t begin = 0;  ///< first index
@@ -49,12 +58,13 @@ struct Share {
 /// @par Thread safety
 /// A value.
 struct ShardedMatrix {
-    std::int64_t rows = 0;                     ///< of the whole matrix
-    std::int64_t columns = 0;                  ///< of the whole matrix
-    Sharding sharding = Sharding::replicated;  ///< how it is divided
-    int grid_rows = 1;                         ///< ranks that the rows are divided among
-    int grid_columns = 1;                      ///< ranks that the columns are divided among
-    int rank = 0;  ///< of the communicator; rank r has block (r / grid_columns, r % grid_columns)
+    std::int64_t rows = 0;                         ///< of the whole matrix
+    std::int64_t columns = 0;                      ///< of the whole matrix
+    Sharding sharding = Sharding::replicated;      ///< how it is divided
+    int grid_rows = 1;                             ///< ranks that the rows are divided among
+    int grid_columns = 1;                          ///< ranks that the columns are divided among
+    GridOrder grid_order = GridOrder::along_rows;  ///< which block a rank has
+    int rank = 0;                                  ///< of the communicator
     // Braces: Doxygen takes "local =" for a word of another language, and loses the name.
     MatrixOperand local{};  ///< this rank's part
 
@@ -74,16 +84,29 @@ struct ShardedMatrix {
     static ShardedMatrix by_columns(const Communicator& communicator, std::int64_t rows, std::int64_t columns,
                                     const MatrixOperand& local,
                                     std::source_location caller = std::source_location::current());
-    /// The ranks form a grid of grid_rows x grid_columns, row by row. Otherwise as `replicated`.
+    /// The ranks form a grid of grid_rows x grid_columns; block (i, j) has the rows `Share::of(rows, grid_rows, i)` and the columns
+    /// `Share::of(columns, grid_columns, j)`. Otherwise as `replicated`.
+    /// @param order  which block a rank has
     /// @throws Error  `invalid_argument` if the grid has not as many places as there are ranks
     static ShardedMatrix by_blocks(const Communicator& communicator, std::int64_t rows, std::int64_t columns,
                                    int grid_rows, int grid_columns, const MatrixOperand& local,
+                                   GridOrder order = GridOrder::along_rows,
                                    std::source_location caller = std::source_location::current());
 
+    /// Returns the row of the grid that rank `of` is in.
+    int grid_row_of(int of) const noexcept
+    {
+        return grid_order == GridOrder::along_rows ? of / grid_columns : of % grid_rows;
+    }
+    /// Returns the column of the grid that rank `of` is in.
+    int grid_column_of(int of) const noexcept
+    {
+        return grid_order == GridOrder::along_rows ? of % grid_columns : of / grid_rows;
+    }
     /// Returns the rows that rank `of` has.
-    Share rows_of(int of) const noexcept { return Share::of(rows, grid_rows, of / grid_columns); }
+    Share rows_of(int of) const noexcept { return Share::of(rows, grid_rows, grid_row_of(of)); }
     /// Returns the columns that rank `of` has.
-    Share columns_of(int of) const noexcept { return Share::of(columns, grid_columns, of % grid_columns); }
+    Share columns_of(int of) const noexcept { return Share::of(columns, grid_columns, grid_column_of(of)); }
 
     /// Returns one line for people.
     std::string describe() const;
