@@ -21,6 +21,8 @@ struct Arena {
 };
 extern Arena arena;
 extern float* const raw;
+using distributed::GridOrder, distributed::ShardedGemm, distributed::ShardedMatrix;
 extern const distributed::Communicator communicator;
 extern const distributed::ShardedMatrix sharded_x, w1, h, w2, sharded_y;
+extern const MatrixView<float> own_x, own_w1, own_h;
 void scale(DeviceSpan<float> values, float factor);

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+struct ncclComm;
 /** One rank of a group of GPUs. One thread at a time uses it. `tessera_communicator_destroy` gives it up. */
 typedef struct tessera_communicator tessera_communicator;
 
@@ -27,6 +28,28 @@ typedef struct tessera_communicator_options {
 /** Joins the group that torchrun's, mpirun's or Slurm's variables describe. Collective: called by all ranks. Blocks. */
 tessera_status tessera_communicator_from_environment(const tessera_communicator_options* options,
                                                      tessera_communicator** communicator);
+/**
+ * Gives all ranks the text of rank 0: there, `text` has it, and on the others, it receives it. Returns 0, or another number if that
+ * failed.
+ * @param bytes  of `text`, the same on all ranks; a 0 ends what is said
+ */
+typedef int (*tessera_broadcast)(void* context, char* text, size_t bytes);
+/**
+ * Joins a group of `size` ranks as `rank`, on `device`. They meet by a broadcast that they have already, of MPI for example. Collective.
+ * Blocks.
+ * @param broadcast  called once on each rank, in this call, also if that fails before
+ * @param context    passed to `broadcast`
+ */
+tessera_status tessera_communicator_from_broadcast(int32_t rank, int32_t size, int32_t device,
+                                                   tessera_broadcast broadcast, void* context,
+                                                   const tessera_communicator_options* options,
+                                                   tessera_communicator** communicator);
+/**
+ * Uses a communicator of NCCL's, an `ncclComm_t`, that somebody else owns and destroys after the handle. Its ranks do not hear of each
+ * other's failures.
+ */
+tessera_status tessera_communicator_borrow(struct ncclComm* nccl, const tessera_communicator_options* options,
+                                           tessera_communicator** communicator);
 /**
  * Makes a communicator for each of `count` devices, all of this process. Blocks.
  * @param devices        ordinals; rank i is devices[i]
@@ -43,6 +66,8 @@ int tessera_communicator_rank(const tessera_communicator* communicator);
 int tessera_communicator_size(const tessera_communicator* communicator);
 /** Returns the ordinal of this rank's device. */
 int tessera_communicator_device(const tessera_communicator* communicator);
+/** Returns NCCL's communicator, which the handle owns. Calls of your own must not overlap with those of this library. */
+struct ncclComm* tessera_communicator_nccl(const tessera_communicator* communicator);
 /** Hands out one line for people, as `tessera_plan_explain` does. */
 tessera_status tessera_communicator_describe(const tessera_communicator* communicator, char* text, size_t capacity,
                                              size_t* length);

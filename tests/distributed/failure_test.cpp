@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -336,6 +337,52 @@ TEST_CASE("a communicator of somebody else's is used, and left alone")
     CHECK(errors.none());
     CHECK(FakeNccl::statistics().communicators == 2);
     CHECK(error_of([] { Communicator::borrow(nullptr); }));
+}
+
+TEST_CASE("ranks meet by a broadcast of their own, also when one of them has nothing to say")
+{
+    const auto run = [](const std::vector<int>& devices) {
+        std::promise<std::string> said;
+        std::shared_future<std::string> heard = said.get_future().share();
+        RankErrors errors{{"", ""}, {-2, -2}};
+        std::vector<std::thread> threads;
+        for (int rank = 0; rank < 2; ++rank) {
+            threads.emplace_back([&, rank] {
+                const auto at = static_cast<std::size_t>(rank);
+                try {
+                    const auto communicator = Communicator::from_broadcast(
+                        rank, 2, devices[at],
+                        [&](const std::string& text) {
+                            CHECK(text.empty() == (rank == 1));
+                            if (rank == 0) {
+                                said.set_value(text);
+                            }
+                            return heard.get();
+                        },
+                        impatient);
+                    const SmallProduct product(communicator);
+                    product.launch();
+                    communicator.synchronize(product.stream());
+                } catch (const RankError& error) {
+                    errors.texts[at] = error.what();
+                    errors.culprits[at] = error.rank();
+                } catch (const Error& error) {
+                    errors.texts[at] = error.what();
+                }
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+        return errors;
+    };
+    CHECK(run({0, 1}).none());
+    const RankErrors errors = run({99, 1});
+    CHECK(contains(errors.texts[0], "99"));
+    CHECK(errors.culprits[1] == 0);
+    CHECK(contains(errors.texts[1], "rank 0 of 2 failed"));
+    CHECK(contains(errors.texts[1], "99"));
+    CHECK(FakeNccl::statistics().communicators == 0);
 }
 
 TEST_CASE("devices are named once")

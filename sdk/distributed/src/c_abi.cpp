@@ -1,6 +1,8 @@
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -79,6 +81,38 @@ tessera_status tessera_communicator_from_environment(const tessera_communicator_
     });
 }
 
+tessera_status tessera_communicator_from_broadcast(int32_t rank, int32_t size, int32_t device,
+                                                   tessera_broadcast broadcast, void* context,
+                                                   const tessera_communicator_options* options,
+                                                   tessera_communicator** communicator)
+{
+    return guarded("tessera_communicator_from_broadcast", [&] {
+        require_pointer(broadcast, "broadcast");
+        require_pointer(communicator, "communicator");
+        const auto call = [&](const std::string& given) {
+            std::array<char, 512> text{};
+            given.copy(text.data(), text.size() - 1);
+            if (const int failed = broadcast(context, text.data(), text.size()); failed != 0) {
+                refuse("0, once all ranks have the text", "the broadcast returned {}", failed);
+            }
+            text.back() = '\0';
+            return std::string(text.data());
+        };
+        *communicator =
+            new tessera_communicator{Communicator::from_broadcast(rank, size, device, call, options_of(options))};
+    });
+}
+
+tessera_status tessera_communicator_borrow(ncclComm* nccl, const tessera_communicator_options* options,
+                                           tessera_communicator** communicator)
+{
+    return guarded("tessera_communicator_borrow", [&] {
+        require_pointer(nccl, "nccl");
+        require_pointer(communicator, "communicator");
+        *communicator = new tessera_communicator{Communicator::borrow(nccl, options_of(options))};
+    });
+}
+
 tessera_status tessera_communicator_of_devices(const int32_t* devices, int32_t count,
                                                const tessera_communicator_options* options,
                                                tessera_communicator** communicators)
@@ -110,6 +144,11 @@ int tessera_communicator_size(const tessera_communicator* communicator) { return
 int tessera_communicator_device(const tessera_communicator* communicator)
 {
     return communicator->communicator.device().ordinal();
+}
+
+ncclComm* tessera_communicator_nccl(const tessera_communicator* communicator)
+{
+    return communicator->communicator.get();
 }
 
 tessera_status tessera_communicator_describe(const tessera_communicator* communicator, char* text, size_t capacity,

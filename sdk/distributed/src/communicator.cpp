@@ -180,6 +180,31 @@ Communicator Communicator::from_address(const std::string& host, int port, int r
         join_at({.host = host, .port = port}, rank, size, device, options, "Communicator::from_address", caller));
 }
 
+Communicator Communicator::from_broadcast(int rank, int size, int device,
+                                          const std::function<std::string(const std::string& text)>& broadcast,
+                                          const CommunicatorOptions& options, std::source_location caller)
+{
+    constexpr std::string_view operation = "Communicator::from_broadcast";
+    bool has_called = false;
+    const auto counted = [&](const std::string& text) {
+        has_called = true;
+        return broadcast(text);
+    };
+    try {
+        return Communicator(
+            join_at({.broadcast = counted}, rank, size, Device(device, caller), options, operation, caller));
+    } catch (const Error& error) {
+        // The others wait in the broadcast.
+        if (!has_called) {
+            constexpr std::size_t most = 400;
+            std::string reason(error.message().substr(0, most));
+            std::replace(reason.begin(), reason.end(), '\n', ' ');
+            broadcast(rank == 0 ? detail::broadcast_of_failure(reason) : std::string());
+        }
+        throw;
+    }
+}
+
 std::vector<Communicator> Communicator::of_devices(std::span<const int> devices, const CommunicatorOptions& options,
                                                    std::source_location caller)
 {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -220,9 +221,31 @@ std::string random_token()
     return fmt::format("{:08x}{:08x}", device(), device());
 }
 
+constexpr std::string_view failure_mark = "failed: ";
+
+/// What rank 0 has broadcast.
+Written written_of(const std::string& text, const MeetingMember& member, std::string_view operation,
+                   const std::source_location& caller)
+{
+    if (text.starts_with(failure_mark)) {
+        throw RankError(0, operation, caller,
+                        fmt::format("rank 0 of {} failed: {}", member.size, text.substr(failure_mark.size())));
+    }
+    Written written;
+    std::istringstream words(text);
+    if (!(words >> written.host >> written.port >> written.token)) {
+        raise(ErrorCode::invalid_argument, operation, caller,
+              fmt::format("rank {} received \"{}\" by the broadcast", member.rank, text),
+              "the broadcast hands the text of rank 0 to all ranks, and returns it");
+    }
+    return written;
+}
+
 bool is_loopback(const std::string& host) { return host == "localhost" || host.starts_with("127."); }
 
 }  // namespace
+
+std::string broadcast_of_failure(const std::string& reason) { return std::string(failure_mark) + reason; }
 
 Met meet(const MeetingPlace& place, const MeetingMember& member, const std::optional<NcclId>& id,
          std::string_view operation, const std::source_location& caller)
@@ -230,11 +253,12 @@ Met meet(const MeetingPlace& place, const MeetingMember& member, const std::opti
     std::unique_ptr<Hub> hub;
     std::unique_ptr<MeetingFile> file;
     Written written{place.host, place.port, {}};
+    const bool is_known = place.file.empty() && !place.broadcast;
     if (member.rank == 0) {
-        if (!place.file.empty()) {
+        if (!is_known) {
             written = {own_host(), 0, random_token()};
         }
-        Socket listening = Socket::listen(written.port, place.file.empty() && is_loopback(place.host));
+        Socket listening = Socket::listen(written.port, is_known && is_loopback(place.host));
         if (!listening) {
             raise(ErrorCode::invalid_argument, operation, caller,
                   fmt::format("rank 0 cannot listen on port {}: {}", written.port, std::strerror(errno)),
@@ -245,6 +269,11 @@ Met meet(const MeetingPlace& place, const MeetingMember& member, const std::opti
         if (!place.file.empty()) {
             file = std::make_unique<MeetingFile>(place.file, written, operation, caller);
         }
+        if (place.broadcast) {
+            place.broadcast(fmt::format("{} {} {}", written.host, written.port, written.token));
+        }
+    } else if (place.broadcast) {
+        written = written_of(place.broadcast({}), member, operation, caller);
     }
     const auto end = Clock::now() + member.timeout;
     std::string refusal;
@@ -257,7 +286,7 @@ Met meet(const MeetingPlace& place, const MeetingMember& member, const std::opti
         if (target) {
             // Rank 0 may not know itself by the name that others know it by.
             socket = Socket::connect(member.rank == 0 ? "127.0.0.1" : target->host, target->port);
-            if (!socket && !place.file.empty()) {
+            if (!socket && !is_known) {
                 socket = Socket::connect("127.0.0.1", target->port);
             }
         }
@@ -277,7 +306,7 @@ Met meet(const MeetingPlace& place, const MeetingMember& member, const std::opti
             }
             if (answer && answer->kind == Message::Kind::refusal) {
                 refusal = answer->text;
-                if (place.file.empty()) {
+                if (is_known) {
                     break;  // a file may be that of an earlier run
                 }
             }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -16,11 +17,15 @@
 
 namespace tessera::distributed::detail {
 
-/// Where the ranks meet: a host and a port, or a file that says them.
+/// Gives all ranks the text of rank 0. Called once by each of them.
+using Broadcast = std::function<std::string(const std::string& text)>;
+
+/// Where the ranks meet: a host and a port, or a file or a broadcast that says them.
 struct MeetingPlace {
     std::string host{};
     int port = 0;
-    std::filesystem::path file{};  // empty: host and port are known
+    std::filesystem::path file{};
+    Broadcast broadcast{};
 
     std::string describe() const;
 };
@@ -41,6 +46,9 @@ struct Met {
 /// @throws Error `invalid_argument` if another rank has this rank's number or counts other ranks; RankError if rank 0 is not found
 Met meet(const MeetingPlace& place, const MeetingMember& member, const std::optional<NcclId>& id,
          std::string_view operation, const std::source_location& caller);
+
+/// What rank 0 broadcasts if it cannot say where it is. Other ranks' `meet` throws it.
+std::string broadcast_of_failure(const std::string& reason);
 
 /// What the environment says about this process.
 struct Surroundings {

@@ -50,7 +50,9 @@ int number_of(const char* variable, const std::string& text, int least, std::str
 
 std::string MeetingPlace::describe() const
 {
-    return file.empty() ? fmt::format("{}, port {}", host, port) : fmt::format("the file {}", file.string());
+    return broadcast      ? std::string("the place that it broadcast")
+           : file.empty() ? fmt::format("{}, port {}", host, port)
+                          : fmt::format("the file {}", file.string());
 }
 
 Surroundings read_surroundings(int index, std::string_view operation, const std::source_location& caller)

@@ -84,6 +84,49 @@ public:
         check(status, "tessera.distributed.Communicator.from_environment");
         return Communicator(made);
     }
+    static Communicator from_broadcast(int rank, int size, int device, nb::callable broadcast, double timeout, int max_ctas,
+                                       bool copy_engines)
+    {
+        const tessera_communicator_options options = options_of(timeout, max_ctas, copy_engines);
+        struct Call {
+            nb::callable function;
+            bool is_rank_0;
+            std::unique_ptr<nb::python_error> raised;
+        } call{std::move(broadcast), rank == 0, nullptr};
+        const auto call_python = [](void* context, char* text, std::size_t bytes) {
+            const nb::gil_scoped_acquire acquired;
+            auto& called = *static_cast<Call*>(context);
+            try {
+                const nb::object given = called.is_rank_0 ? nb::object(nb::str(text)) : nb::none();
+                const std::string answer = nb::cast<std::string>(called.function(given));
+                text[answer.copy(text, bytes - 1)] = '\0';
+                return 0;
+            } catch (nb::python_error& error) {
+                called.raised = std::make_unique<nb::python_error>(std::move(error));
+            } catch (const std::exception&) {  // the answer is no text
+            }
+            return 1;
+        };
+        tessera_communicator* made = nullptr;
+        tessera_status status = TESSERA_SUCCESS;
+        {
+            const nb::gil_scoped_release released;
+            status = tessera_communicator_from_broadcast(rank, size, device, call_python, &call, &options, &made);
+        }
+        if (call.raised != nullptr) {
+            throw std::move(*call.raised);
+        }
+        check(status, "tessera.distributed.Communicator.from_broadcast");
+        return Communicator(made);
+    }
+    static Communicator borrow(std::uintptr_t nccl, double timeout, int max_ctas)
+    {
+        const tessera_communicator_options options = options_of(timeout, max_ctas, true);
+        tessera_communicator* made = nullptr;
+        check(tessera_communicator_borrow(reinterpret_cast<ncclComm*>(nccl), &options, &made),
+              "tessera.distributed.Communicator.borrow");
+        return Communicator(made);
+    }
     static std::vector<Communicator> of_devices(const std::vector<std::int32_t>& devices, double timeout, int max_ctas,
                                                 bool copy_engines)
     {
@@ -106,6 +149,7 @@ public:
     int rank() const { return tessera_communicator_rank(get()); }
     int size() const { return tessera_communicator_size(get()); }
     int device() const { return tessera_communicator_device(get()); }
+    std::uintptr_t nccl() const { return reinterpret_cast<std::uintptr_t>(tessera_communicator_nccl(get())); }
     nb::tuple share(std::int64_t extent) const
     {
         std::int64_t begin = 0;
@@ -339,10 +383,14 @@ void define_distributed(nb::module_& module)
 {
     nb::class_<Communicator>(module, "_Communicator")
         .def_static("from_environment", &Communicator::from_environment, "timeout"_a, "max_ctas"_a, "copy_engines"_a)
+        .def_static("from_broadcast", &Communicator::from_broadcast, "rank"_a, "size"_a, "device"_a, "broadcast"_a,
+                    "timeout"_a, "max_ctas"_a, "copy_engines"_a)
+        .def_static("borrow", &Communicator::borrow, "nccl"_a, "timeout"_a, "max_ctas"_a)
         .def_static("of_devices", &Communicator::of_devices, "devices"_a, "timeout"_a, "max_ctas"_a, "copy_engines"_a)
         .def_prop_ro("rank", &Communicator::rank)
         .def_prop_ro("size", &Communicator::size)
         .def_prop_ro("device", &Communicator::device)
+        .def_prop_ro("nccl", &Communicator::nccl)
         .def("share", &Communicator::share, "extent"_a)
         .def("block", &Communicator::block, "rows"_a, "columns"_a, "grid"_a, "along"_a)
         .def("synchronize", &Communicator::synchronize, "stream"_a = nb::none())

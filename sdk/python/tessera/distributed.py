@@ -16,6 +16,7 @@ import os as _os
 from pathlib import Path as _Path
 
 from tessera import _core
+from tessera._error import Error as _Error
 
 __all__ = ["Communicator", "ShardedGemm"]
 
@@ -32,6 +33,52 @@ def _find_nccl():
 
 
 _find_nccl()
+
+
+def _torch_distributed():
+    """Returns torch.distributed with a default group, or says what is missing."""
+    try:
+        from torch import distributed
+    except ImportError as error:
+        raise _Error(f"invalid_argument: torch cannot be imported: {error}\n  try: pip install torch, or Communicator.from_environment()",
+                     "invalid_argument") from error
+    if not distributed.is_available():
+        raise _Error("invalid_argument: this torch was built without torch.distributed\n  try: another build, or "
+                     "Communicator.from_environment()", "invalid_argument")
+    if not distributed.is_initialized():
+        raise _Error("invalid_argument: torch has no process group\n  try: torch.distributed.init_process_group() before",
+                     "invalid_argument")
+    return distributed
+
+
+def _torch_device(device):
+    import torch
+
+    if device is None and not torch.cuda.is_available():
+        return int(_os.environ.get("LOCAL_RANK", 0)) % max(_core.device_count(), 1)
+    if isinstance(device, int):
+        return device
+    index = torch.device("cuda" if device is None else device).index
+    return torch.cuda.current_device() if index is None else index
+
+
+def _torch_communicator(group, device):
+    """Returns the address of the communicator that torch's backend has."""
+    import torch
+
+    group = torch.distributed.group.WORLD if group is None else group
+    try:
+        backend = group._get_backend(torch.device("cuda", device))
+    except RuntimeError as error:
+        raise _Error(f"invalid_argument: the process group has no backend for CUDA: {error}\n  try: a group with the backend nccl, or "
+                     "borrow=False", "invalid_argument") from error
+    if not hasattr(backend, "_comm_ptr"):
+        raise _Error(f"invalid_argument: {type(backend).__name__} of torch {torch.__version__} does not hand out its communicator\n"
+                     "  try: torch 2.7 or later with the backend nccl, or borrow=False", "invalid_argument")
+    if not (address := backend._comm_ptr()):
+        raise _Error("invalid_argument: torch has not made the group's communicator yet\n  try: pass device_id to init_process_group, or "
+                     "call a collective of the group before", "invalid_argument")
+    return address
 
 
 class Communicator:
@@ -57,6 +104,48 @@ class Communicator:
     def of_devices(cls, devices, *, timeout=60.0, max_ctas=0, copy_engines=True):
         """Returns a communicator for each device of this process: rank i has devices[i]. Use each in a thread of its own."""
         return [cls(core) for core in _core._Communicator.of_devices(list(devices), timeout, max_ctas, copy_engines)]
+
+    @classmethod
+    def from_broadcast(cls, rank, size, device, broadcast, *, timeout=60.0, max_ctas=0, copy_engines=True):
+        """Joins a group whose processes have a broadcast already: of mpi4py, or of a store. All ranks call it.
+
+        broadcast is called once on each rank: on rank 0 with a text, on the others with None. It gives the text to all ranks, and returns
+        it. What it raises passes through.
+        """
+        return cls(_core._Communicator.from_broadcast(rank, size, device, broadcast, timeout, max_ctas, copy_engines))
+
+    @classmethod
+    def from_torch(cls, group=None, *, device=None, borrow=False, timeout=60.0, max_ctas=0, copy_engines=True):
+        """Joins the ranks of a process group of torch.distributed, the default one if group is None. All its ranks call it.
+
+        Any backend will do: the ranks tell each other by the group where to meet, and get a communicator of NCCL's of their own, which
+        close() ends. device is an ordinal or a torch.device; otherwise it is torch's current one, or LOCAL_RANK's where torch has no CUDA.
+
+        With borrow=True, the communicator of the group's NCCL backend is used instead (torch 2.7 and later). PyTorch owns it: close this
+        one, and its products, before destroy_process_group. Do not let collectives of the group overlap with products. Ranks do not
+        hear of each other's failures, and copy engines do not move the data.
+        """
+        distributed = _torch_distributed()
+        rank = distributed.get_rank(group)
+        if rank < 0:
+            raise _Error("invalid_argument: this process is not one of the group's\n  try: call it on the group's ranks only", "invalid_argument")
+        device = _torch_device(device)
+        if borrow:
+            return cls(_core._Communicator.borrow(_torch_communicator(group, device), timeout, max_ctas))
+        root = distributed.get_global_rank(group, 0) if group is not None else 0
+
+        def broadcast(text):
+            texts = [text]
+            distributed.broadcast_object_list(texts, src=root, group=group)
+            return texts[0]
+
+        return cls.from_broadcast(rank, distributed.get_world_size(group), device, broadcast, timeout=timeout, max_ctas=max_ctas,
+                                  copy_engines=copy_engines)
+
+    @property
+    def nccl(self):
+        """The address of NCCL's communicator, an ncclComm_t. It must not be used at the same time as products."""
+        return self._core.nccl
 
     @property
     def rank(self):

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -11,6 +11,14 @@ class Communicator:
     def from_environment(cls, *, timeout: float = 60.0, max_ctas: int = 0, copy_engines: bool = True) -> Communicator: ...
     @classmethod
     def of_devices(cls, devices: Sequence[int], *, timeout: float = 60.0, max_ctas: int = 0, copy_engines: bool = True) -> list[Communicator]: ...
+    @classmethod
+    def from_broadcast(cls, rank: int, size: int, device: int, broadcast: Callable[[str | None], str], *, timeout: float = 60.0,
+                       max_ctas: int = 0, copy_engines: bool = True) -> Communicator: ...
+    @classmethod
+    def from_torch(cls, group: Any = None, *, device: Any = None, borrow: bool = False, timeout: float = 60.0, max_ctas: int = 0,
+                   copy_engines: bool = True) -> Communicator: ...
+    @property
+    def nccl(self) -> int: ...
     @property
     def rank(self) -> int: ...
     @property

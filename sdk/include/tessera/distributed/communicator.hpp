@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -104,6 +105,17 @@ public:
     static Communicator from_address(const std::string& host, int port, int rank, int size, const Device& device,
                                      const CommunicatorOptions& options = {},
                                      std::source_location caller = std::source_location::current());
+
+    /// Joins a group of `size` ranks as `rank`, on the device of this ordinal. They meet by a broadcast that they have already: of MPI, of PyTorch, or by
+    /// a store. Collective.
+    /// @param broadcast  gives all ranks the text of rank 0, a line of less than 512 characters, and returns it. Called once on each
+    ///                   rank, in this call, also if that fails before: on rank 0 with the text, on the others with an empty one. What it
+    ///                   throws passes through
+    /// @throws Error  as above
+    static Communicator from_broadcast(int rank, int size, int device,
+                                       const std::function<std::string(const std::string& text)>& broadcast,
+                                       const CommunicatorOptions& options = {},
+                                       std::source_location caller = std::source_location::current());
 
     /// Returns a communicator for each of the devices, rank i for devices[i], all in this process. Use each in a thread of its
     /// own.
