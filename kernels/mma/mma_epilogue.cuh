@@ -1,6 +1,6 @@
 #pragma once
 
-/// What follows the products: split-K's sum, and the way of the accumulators to D.
+/// What follows the products: the sum of a tile's parts, and the way of the accumulators to D.
 
 #include <cstdint>
 
@@ -34,14 +34,16 @@ public:
         : arguments_(arguments), staging_(reinterpret_cast<float*>(shared))
     {}
 
-    /// Adds up the parts of a tile that is split along K, in the order of K: the CTA that comes last has the sums.
+    /// Adds up the parts of a divided tile, in the order of K: the CTA that comes last has the sums. (It could keep its own
+    /// of two parts in registers, but the code for that made the largest tiles spill.)
     /// @return true in the CTA that has the sums
-    __device__ __forceinline__ bool add_parts(Accumulators& accumulators, std::uint32_t tile, std::uint32_t split) const
+    __device__ __forceinline__ bool add_parts(Accumulators& accumulators, const MmaUnit& unit) const
     {
         constexpr std::int64_t part = static_cast<std::int64_t>(config.tile_m) * config.tile_n;
-        float* const parts = arguments_.partials + tile * arguments_.splits * part + 4 * threadIdx.x;
+        const std::uint32_t tile = unit.tile - arguments_.whole_tiles;
+        float* const parts = arguments_.partials + tile * arguments_.parts * part + 4 * threadIdx.x;
         for_each(accumulators, [&](float(&values)[4], int i) {
-            __stcg(reinterpret_cast<float4*>(parts + split * part + i * 4 * threads),
+            __stcg(reinterpret_cast<float4*>(parts + unit.part * part + i * 4 * threads),
                    make_float4(values[0], values[1], values[2], values[3]));
         });
         __threadfence();
@@ -49,7 +51,7 @@ public:
         auto* const last = reinterpret_cast<std::uint32_t*>(staging_);
         if (threadIdx.x == 0) {
             const std::uint32_t arrived = atomicAdd(arguments_.arrivals + tile, 1);
-            *last = arrived + 1 == arguments_.splits ? 1 : 0;
+            *last = arrived + 1 == arguments_.parts ? 1 : 0;
         }
         __syncthreads();
         if (*last == 0) {
@@ -61,7 +63,7 @@ public:
         }
         for_each(accumulators, [&](float(&values)[4], int i) { values[0] = values[1] = values[2] = values[3] = 0; });
 #pragma unroll 1
-        for (std::uint32_t from = 0; from < arguments_.splits; ++from) {
+        for (std::uint32_t from = 0; from < arguments_.parts; ++from) {
             for_each(accumulators, [&](float(&values)[4], int i) {
                 const float4 four = __ldcg(reinterpret_cast<const float4*>(parts + from * part + i * 4 * threads));
                 values[0] += four.x;

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The mma.sync kernel: a tile of D per CTA, or with split-K per several CTAs.
+/// The mma.sync kernel: a CTA has a tile of D, or a part of one along K. With split-K all tiles are divided, with stream-K the
+/// last ones, which fill no wave.
 ///
 /// Stages of both operands pass through a ring in shared memory, from which all warps multiply: see mma_copied.cuh and
 /// mma_tma.cuh for the two ways in which they are loaded.
@@ -13,6 +14,7 @@
 #include "mma_config.hpp"
 #include "mma_copied.cuh"
 #include "mma_epilogue.cuh"
+#include "mma_ptx.cuh"
 #include "mma_tma.cuh"
 #include "mma_warp.cuh"
 
@@ -90,13 +92,9 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.min_c
         using KMajor = MmaWarp<Config, A, B, Major::k, Major::k>;
         extern __shared__ __align__(mma_shared_alignment) std::byte shared[];
 
-        const std::uint32_t splits = arguments.splits;
-        const std::uint32_t tile_index = splits == 1 ? blockIdx.x : blockIdx.x / splits;
-        const std::uint32_t split = splits == 1 ? 0 : blockIdx.x % splits;
-        const TilePosition tile = arguments.gemm.raster.position(tile_index);
-        // The first parts of K may have a step more. The host has divided.
-        const MmaSteps steps{.first = split * arguments.steps + min(split, arguments.longer_splits),
-                             .count = static_cast<int>(arguments.steps + (split < arguments.longer_splits ? 1 : 0))};
+        const MmaUnit unit(arguments, blockIdx.x);
+        const TilePosition tile = arguments.gemm.raster.position(unit.tile);
+        const MmaSteps steps = unit.steps(arguments);
 
         const MmaEpilogue<Config, detail::gates_in_turn<Config, A, B, Majors...>> epilogue(arguments, shared);
         const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -121,8 +119,12 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.min_c
                                                                                   warp_m, warp_n, accumulators);
         }
 
-        if (splits > 1 && !epilogue.add_parts(accumulators, tile_index, split)) {
-            return;
+        if (arguments.parts > 1) {
+            // Computed again: the products need the registers.
+            const MmaUnit multiplied(arguments, ptx::read_block_index());
+            if (multiplied.parts > 1 && !epilogue.add_parts(accumulators, multiplied)) {
+                return;
+            }
         }
         epilogue.store(accumulators, tile, warp_m, warp_n);
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Accesses to shared memory by its 32-bit addresses, as ldmatrix and cp.async take them.
+/// Accesses to shared memory by its 32-bit addresses, as ldmatrix and cp.async take them, and a special register.
 
 #include <cstdint>
 
@@ -26,6 +26,14 @@ __device__ __forceinline__ std::uint32_t load_shared(std::uint32_t address)
         asm volatile("ld.shared.u8 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
     }
     return value;
+}
+
+/// Reads blockIdx.x again, so that the compiler keeps nothing derived from it in registers between two uses.
+__device__ __forceinline__ std::uint32_t read_block_index()
+{
+    std::uint32_t index = 0;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+    return index;
 }
 
 }  // namespace tessera::kernels::ptx

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "../gemm/gemm_arguments.hpp"
+#include "mma_arguments.hpp"
 #include "mma_config.hpp"
 #include "mma_tile.cuh"
 
@@ -131,6 +132,34 @@ private:
 struct MmaSteps {
     std::uint32_t first;
     int count;
+};
+
+/// What a CTA computes: a tile, or a part of one along K.
+struct MmaUnit {
+    std::uint32_t tile;
+    std::uint32_t part;
+    std::uint32_t parts;  // of the tile
+
+    /// @param cta  its number
+    __device__ MmaUnit(const MmaArguments& arguments, std::uint32_t cta) : tile(cta), part(0), parts(1)
+    {
+        if (arguments.parts > 1 && cta >= arguments.whole_tiles) {
+            const std::uint32_t index = cta - arguments.whole_tiles;
+            const std::uint32_t quotient = arguments.in_turn.quotient(index);
+            const std::uint32_t rest = index - quotient * arguments.in_turn.value();
+            tile = arguments.whole_tiles + (arguments.parts_in_turn ? rest : quotient);
+            part = arguments.parts_in_turn ? quotient : rest;
+            parts = arguments.parts;
+        }
+    }
+
+    __device__ MmaSteps steps(const MmaArguments& arguments) const
+    {
+        const std::uint32_t first = part * arguments.part_steps + min(part, arguments.longer_parts);
+        const std::uint32_t count = part + 1 == parts ? arguments.tile_steps - first
+                                                      : arguments.part_steps + (part < arguments.longer_parts ? 1 : 0);
+        return {.first = first, .count = static_cast<int>(count)};
+    }
 };
 
 /// What a CTA's tile has of an operand along x, which is m or n.

@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <source_location>
 #include <string_view>
 #include <vector>
 
@@ -49,8 +50,17 @@ bool sums_in_f16(InputTypes input, const KernelChoice& choice)
     return kernels::mma_kernels(input)[choice.config].config->f16_sums;
 }
 
-/// Checks the problem on a choice.
-void check(const GemmCase& gemm, const GemmData& data, const Reference& reference, const KernelChoice& choice)
+/// The device as if it had few SMs, so that small products have several waves of tiles.
+DeviceProperties with_few_sms(int sms)
+{
+    DeviceProperties few = device();
+    few.sm_count = sms;
+    return few;
+}
+
+/// Checks the problem on a choice, made for `on`.
+void check(const GemmCase& gemm, const GemmData& data, const Reference& reference, const KernelChoice& choice,
+           const DeviceProperties& on = device())
 {
     DeviceOperands operands(stream(), gemm, data);
     const GemmProblem problem = operands.problem();
@@ -65,18 +75,19 @@ void check(const GemmCase& gemm, const GemmData& data, const Reference& referenc
                      const detail::WorkspaceMemory& memory) {
                      detail::EncodedLaunch launch;
                      const detail::CallStatus encoded =
-                         detail::encode_mma(launch, launched, device(), choice, arguments, memory);
+                         detail::encode_mma(launch, launched, on, choice, arguments, memory);
                      return encoded.status == cudaSuccess ? detail::enqueue(launch, stream()) : encoded;
                  });
 }
 
 /// All choices for a problem that differ in more than the number of parts of K: whole tiles, and of the splits the largest.
-std::vector<KernelChoice> choices_for(const GemmProblem& problem)
+std::vector<KernelChoice> choices_for(const GemmProblem& problem, const DeviceProperties& on = device())
 {
     std::vector<KernelChoice> choices;
-    detail::for_each_mma_candidate(problem, device(), [&](const KernelChoice& choice) {
+    detail::for_each_mma_candidate(problem, on, [&](const KernelChoice& choice) {
         const bool is_next_split = !choices.empty() && choices.back().config == choice.config &&
-                                   choices.back().swapped == choice.swapped && choices.back().cluster_k > 1;
+                                   choices.back().swapped == choice.swapped && choices.back().cluster_k > 1 &&
+                                   choices.back().stream_k == choice.stream_k;
         if (is_next_split) {
             choices.back() = choice;
         } else {
@@ -285,8 +296,17 @@ TEST_CASE("every configuration is right for every pair of types, orders, layouts
         const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
         const Reference reference(gemm, data);
         const DeviceOperands operands(stream(), gemm, data);
-        for (const KernelChoice& choice : choices_for(detail::resolved(operands.problem()))) {
+        const GemmProblem problem = detail::resolved(operands.problem());
+        for (const KernelChoice& choice : choices_for(problem)) {
             check(gemm, data, reference, choice);
+            ++launches;
+        }
+        // And on one configuration with stream-K, if the problem is deep enough.
+        const DeviceProperties few = with_few_sms(2 + static_cast<int>(engine() % 4));
+        std::vector<KernelChoice> divided = choices_for(problem, few);
+        std::erase_if(divided, [](const KernelChoice& choice) { return !choice.stream_k; });
+        if (!divided.empty()) {
+            check(gemm, data, reference, divided[engine() % divided.size()], few);
             ++launches;
         }
     }
@@ -358,6 +378,110 @@ TEST_CASE("every configuration of every pair of types has a candidate, so that t
             CHECK_MESSAGE(found[config] == (fits && (device().compute_capability() >= 80 ? kernel.config->for_80
                                                                                          : kernel.config->for_75)),
                           kernel.name);
+        }
+    }
+}
+
+TEST_CASE(
+    "stream-K is right on every configuration, with whole tiles before the divided ones or without, in equal parts or "
+    "not")
+{
+    std::size_t number = seed();
+    for (const InputTypes input : inputs_here()) {
+        std::vector<bool> found(kernels::mma_kernels(input).size(), false);
+        for (const std::int64_t m : {std::int64_t{150}, std::int64_t{330}}) {
+            GemmCase gemm;
+            gemm.m = m;
+            gemm.n = 136;
+            gemm.k = (m == 150 ? 24 : 17) * 128 / static_cast<std::int64_t>(size_of(input)) + 16;
+            gemm.input = input;
+            gemm.b.row_major = false;
+            gemm.d.row_major = ++number % 2 == 0;
+            gemm.batches = 1 + static_cast<std::int64_t>(number % 2);
+            gemm.f16_accumulation = F16Accumulation::in_f16;
+            gemm.addend = Addend::separate;
+            gemm.beta = -0.5F;
+            align_operands(gemm);
+            const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+            const Reference reference(gemm, data);
+            const DeviceOperands operands(stream(), gemm, data);
+            const GemmProblem problem = detail::resolved(operands.problem());
+            for (const int sms : {3, 7, 22}) {
+                const DeviceProperties few = with_few_sms(sms);
+                detail::for_each_mma_candidate(problem, few, [&](const KernelChoice& choice) {
+                    if (!choice.stream_k || (found[choice.config] && (quick() || choice.cluster_k % 2 != 0))) {
+                        return;
+                    }
+                    found[choice.config] = true;
+                    check(gemm, data, reference, choice, few);
+                });
+            }
+            // What no model proposes: all tiles are divided, in more parts than the room suggests.
+            KernelChoice choice = detail::choose_mma(problem, device(), 0);
+            choice.stream_k = true;
+            choice.cluster_k = 5;
+            choice.clusters = 3;
+            REQUIRE(detail::is_mma_choice_valid(problem, device(), choice));
+            check(gemm, data, reference, choice, with_few_sms(1));
+            check(gemm, data, reference, choice, with_few_sms(13));
+        }
+        for (std::size_t config = 0; config < found.size(); ++config) {
+            KernelChoice whole{.variant = Variant::mma_sync, .config = static_cast<std::uint8_t>(config), .band = 1};
+            const GemmProblem any = detail::resolved({.m = 330,
+                                                      .n = 136,
+                                                      .k = 1024,
+                                                      .input = input,
+                                                      .output = ElementType::f32,
+                                                      .b = {.row_major = false},
+                                                      .f16_accumulation = F16Accumulation::in_f16});
+            const bool is_offered = !choices_for(any).empty() && detail::is_mma_choice_valid(any, device(), whole);
+            CHECK_MESSAGE((found[config] || !is_offered ||
+                           (has_f16_sums() && input == ElementType::f16 && !sums_in_f16(input, whole))),
+                          kernels::mma_kernels(input)[config].name);
+        }
+    }
+}
+
+TEST_CASE("a captured launch with stream-K is right at each replay, and has the same bits as a launch")
+{
+    for (const InputTypes input : inputs_here()) {
+        const DeviceProperties few = with_few_sms(5);
+        GemmCase gemm;
+        gemm.m = 200;
+        gemm.n = 328;
+        gemm.k = 1160;
+        gemm.input = input;
+        gemm.b.row_major = false;
+        align_operands(gemm);
+        const GemmData data = GemmData::make(gemm, Guards::both_sides, seed());
+        DeviceOperands operands(stream(), gemm, data);
+        std::vector<KernelChoice> divided = choices_for(detail::resolved(operands.problem()), few);
+        std::erase_if(divided, [](const KernelChoice& choice) { return !choice.stream_k; });
+        REQUIRE(!divided.empty());
+        const auto enqueue = [&](StreamRef on, const detail::GemmOperands& given, const Epilogue& epilogue) {
+            detail::enqueue_gemm(on, given, epilogue, detail::problem_of(given, epilogue), few, divided[0], "mma_test",
+                                 std::source_location::current());
+        };
+        const HostArray launched = operands.launch([&](const auto& given, const Epilogue& epilogue) {
+            enqueue(stream(), given, epilogue);
+            stream().synchronize();
+        });
+        const auto wrong = find_wrong_element(gemm, data, launched, summation_of(Variant::mma_sync, gemm));
+        if (wrong) {
+            report_failure(gemm.size(), gemm.describe(), *wrong);
+        }
+        for (const int replays : {1, 3}) {
+            const HostArray replayed = operands.launch([&](const auto& given, const Epilogue& epilogue) {
+                const Graph graph = Graph::capture(stream(), [&](StreamRef captured) {
+                    enqueue(captured, given, epilogue);
+                    enqueue(captured, given, epilogue);  // reuses what the first one leaves in the workspace
+                });
+                for (int i = 0; i < replays; ++i) {
+                    graph.launch(stream());
+                }
+                stream().synchronize();
+            });
+            CHECK(std::ranges::equal(launched.bytes(), replayed.bytes()));
         }
     }
 }

@@ -282,7 +282,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, those with sha
     for (const KernelChoice& choice : candidates) {
         hopper += choice.variant == Variant::hopper ? 1 : 0;
         mma += choice.variant == Variant::mma_sync ? 1 : 0;
-        shared += choice.stream_k ? 1 : 0;
+        shared += choice.variant == Variant::hopper && choice.stream_k ? 1 : 0;
     }
     CHECK(candidates.size() == hopper + mma + simt_variants().size());
     if (hopper == 0) {
@@ -299,7 +299,7 @@ TEST_CASE_FIXTURE(TunerRuntime, "Hopper configurations are tried, those with sha
 
     // A tuned choice with shared tiles is launched unchanged.
     for (const KernelChoice& choice : candidates) {
-        if (choice.stream_k) {
+        if (choice.variant == Variant::hopper && choice.stream_k) {
             detail::store_tuned(detail::tuning_key(detail::resolved(problem), device.properties()),
                                 {choice, 1e-6, 2e-6, detail::tuning_clock() + 60});
             const GemmPlan plan = GemmPlan::prepare(device, problem);

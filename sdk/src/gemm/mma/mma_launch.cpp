@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,9 @@ constexpr int first_with_tma = 90;
 // Of products, and tiles for them, that keep sums in f32 where these may be in f16: they wait for memory.
 constexpr int most_rows_of_f32_sums = 32;
 constexpr std::int64_t fewest_steps_of_a_part = 4;  // fewer do not pay for summing up
+// The cost model, in cycles of an SM: before the first product of a CTA, and how fast sums go to the workspace and come back.
+constexpr double cycles_to_begin = 5400;
+constexpr double exchanged_bytes_per_cycle = 21;
 
 constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
 
@@ -184,27 +188,94 @@ std::uint8_t band_of(const MmaConfig& config, int sm_count)
         std::clamp(std::round(std::sqrt(static_cast<double>(sm_count) * config.tile_n / config.tile_m)), 1.0, 255.0));
 }
 
+double outputs_of(const MmaConfig& config) { return static_cast<double>(config.tile_m) * config.tile_n; }
+
+/// Returns the cycles of a step of a CTA, of `together` that share an SM.
+double step_cycles_of(const MmaConfig& config, double together)
+{
+    return std::max<double>(together * config.step_cycles, config.lone_step_cycles);
+}
+
+/// CTAs that the device has room for.
+std::int64_t room_of(const MmaConfig& config, const DeviceProperties& device)
+{
+    return std::int64_t{std::max(device.sm_count, 1)} *
+           kernels::mma_ctas_per_sm(config, device.shared_memory_per_block_bytes);
+}
+
+std::int64_t divided_tiles_of(const KernelChoice& choice, std::int64_t tiles)
+{
+    return choice.cluster_k == 1 ? 0 : choice.stream_k ? choice.clusters : tiles;
+}
+
+/// How the steps of a divided tile are shared among its parts.
+struct PartSteps {
+    std::int64_t all;
+    std::int64_t of_last;     // the others share the rest evenly
+    std::int64_t last_turns;  // last parts that come one after the other where one CTA has room
+};
+
+/// Returns the steps of a divided tile's parts. With stream-K all parts but the last of each tile run at once. The last ones
+/// share the room that is left, and are so short that it is busy for as long as the rest. Then each SM has the same share of K.
+PartSteps part_steps_of(const MmaConfig& config, const DeviceProperties& device, const KernelChoice& choice,
+                        std::int64_t steps)
+{
+    PartSteps parts{.all = steps, .of_last = steps / choice.cluster_k, .last_turns = 1};
+    const std::int64_t others = choice.cluster_k - 1;
+    const std::int64_t left = room_of(config, device) - others * choice.clusters;
+    if (choice.stream_k && left > 0) {
+        parts.last_turns = divide_up(choice.clusters, left);
+        const auto turns = static_cast<double>(parts.last_turns);
+        const double together = kernels::mma_ctas_per_sm(config, device.shared_memory_per_block_bytes);
+        const double in_between =  // steps in the time of a CTA that writes its sums and of the next one that begins
+            (cycles_to_begin + outputs_of(config) * sizeof(float) / exchanged_bytes_per_cycle) /
+            step_cycles_of(config, together);
+        const double even = (static_cast<double>(steps) - static_cast<double>(others) * (turns - 1) * in_between) /
+                            (static_cast<double>(others) * turns + 1);
+        parts.of_last = std::min(std::max<std::int64_t>(std::llround(even), 1), parts.of_last);
+    }
+    return parts;
+}
+
 /// Returns the SM cycles that a choice needs, by a model whose constants were fitted to products on an H200
 /// (docs/notes/mma-kernel.md). Other GPUs have the same order of configurations, or nobody has measured it.
 double cycles_of(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice)
 {
     const MmaConfig& config = *kernels::mma_kernels(problem.input)[choice.config].config;
     const double sms = std::max(device.sm_count, 1);
-    const auto tiles = static_cast<double>(tiles_of(problem, config, shape_of(problem, choice.swapped)));
-    const auto splits = static_cast<double>(choice.cluster_k);
-    const double steps = std::ceil(static_cast<double>(steps_of(problem)) / splits);
-    const double on_an_sm = std::ceil(tiles * splits / sms);  // the busiest
-    const double turns = std::ceil(on_an_sm / kernels::mma_ctas_per_sm(config, device.shared_memory_per_block_bytes));
-    const double outputs = static_cast<double>(config.tile_m) * config.tile_n;
-
-    constexpr double begin = 5400;
+    const double together = kernels::mma_ctas_per_sm(config, device.shared_memory_per_block_bytes);
+    const std::int64_t tiles = tiles_of(problem, config, shape_of(problem, choice.swapped));
+    const std::int64_t steps = steps_of(problem);
+    const double outputs = outputs_of(config);
     constexpr double per_output = 0.29;
-    double cycles = steps * std::max(on_an_sm * config.step_cycles, turns * config.lone_step_cycles) +
-                    turns * (begin + outputs * per_output);
+    const double of_a_turn = cycles_to_begin + outputs * per_output;
+    const auto cycles_of_ctas = [&](std::int64_t ctas, std::int64_t steps_of_cta) {
+        const double on_an_sm = std::ceil(static_cast<double>(ctas) / sms);  // the busiest
+        const double turns = std::ceil(on_an_sm / together);
+        return static_cast<double>(steps_of_cta) *
+                   std::max(on_an_sm * config.step_cycles, turns * config.lone_step_cycles) +
+               turns * of_a_turn;
+    };
+
+    const double to_write = outputs * sizeof(float) / exchanged_bytes_per_cycle;
+    double cycles = 0;
+    if (!choice.stream_k) {
+        cycles = cycles_of_ctas(tiles * choice.cluster_k, divide_up(steps, choice.cluster_k));
+    } else {
+        const std::int64_t others = choice.cluster_k - 1;
+        const PartSteps parts = part_steps_of(config, device, choice, steps);
+        const std::int64_t at_once =
+            std::min(others * choice.clusters + divide_up(choice.clusters, parts.last_turns), room_of(config, device));
+        const auto turns = static_cast<double>(parts.last_turns);
+        const double of_last = turns * static_cast<double>(parts.of_last) * step_cycles_of(config, together) +
+                               (turns - 1) * (cycles_to_begin + to_write) + of_a_turn;
+        const double of_others = cycles_of_ctas(at_once, divide_up(parts.all - parts.of_last, others));
+        cycles = cycles_of_ctas(tiles - choice.clusters, steps) +
+                 (parts.last_turns > 1 ? std::max(of_last, of_others) : of_others);
+    }
     if (choice.cluster_k > 1) {
         constexpr double exchange = 1900;
-        constexpr double bytes_per_cycle = 21;
-        cycles += exchange + (splits + 1) * outputs * sizeof(float) / bytes_per_cycle;
+        cycles += exchange + (choice.cluster_k + 1) * to_write;
     }
     return cycles;
 }
@@ -260,7 +331,9 @@ bool is_mma_choice_valid(const GemmProblem& problem, const DeviceProperties& dev
            can_take_pairs(problem, config, shape, code) &&
            kernels::mma_ring_bytes(config, stages_of(config, device, code)) <= device.shared_memory_per_block_bytes &&
            tiles_of(problem, config, shape) <= max_ctas / choice.cluster_k &&
-           (choice.cluster_k == 1 || choice.cluster_k <= steps_of(problem));
+           (choice.cluster_k == 1 || choice.cluster_k <= steps_of(problem)) &&
+           (!choice.stream_k ||
+            (choice.cluster_k > 1 && choice.clusters > 0 && choice.clusters <= tiles_of(problem, config, shape)));
 }
 
 namespace {
@@ -279,6 +352,32 @@ bool can_sum_in_f16(const GemmProblem& problem, const DeviceProperties& device)
         }
     }
     return false;
+}
+
+/// Calls `visit` with stream-K in the configuration of `choice`: the last tiles, which do not fill a wave, are divided, so that
+/// all parts but the last ones run at once.
+void visit_stream_k(const GemmProblem& problem, const DeviceProperties& device, KernelChoice choice,
+                    const std::function<void(const KernelChoice&)>& visit)
+{
+    constexpr std::int64_t most_parts = 8;  // more are summed up for too long
+    const MmaConfig& config = *kernels::mma_kernels(problem.input)[choice.config].config;
+    const std::int64_t tiles = tiles_of(problem, config, shape_of(problem, choice.swapped));
+    const std::int64_t room = room_of(config, device);
+    const std::int64_t divided = tiles % room;
+    if (divided == 0 || divided > std::numeric_limits<std::uint16_t>::max()) {
+        return;
+    }
+    choice.stream_k = true;
+    choice.clusters = static_cast<std::uint16_t>(divided);
+    for (std::int64_t parts = 2;
+         parts <= most_parts && (parts - 1) * divided < room && parts <= steps_of(problem) / fewest_steps_of_a_part;
+         ++parts) {
+        choice.cluster_k = static_cast<std::uint8_t>(parts);
+        const bool is_split_k = divided == tiles && parts * divided <= room;
+        if (!is_split_k && is_mma_choice_valid(problem, device, choice)) {
+            visit(choice);
+        }
+    }
 }
 
 }  // namespace
@@ -308,8 +407,7 @@ void for_each_mma_candidate(const GemmProblem& problem, const DeviceProperties& 
             visit(choice);
             // Splitting K pays off where whole tiles leave SMs idle.
             const std::int64_t tiles = tiles_of(problem, config, shape);
-            const std::int64_t room =
-                std::int64_t{device.sm_count} * kernels::mma_ctas_per_sm(config, device.shared_memory_per_block_bytes);
+            const std::int64_t room = room_of(config, device);
             constexpr std::int64_t most_turns = 2;  // beyond, parts do not divide the work more evenly
             std::int64_t before = 1;
             for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32}) {
@@ -323,28 +421,33 @@ void for_each_mma_candidate(const GemmProblem& problem, const DeviceProperties& 
                     visit(choice);
                 }
             }
+            visit_stream_k(problem, device, choice, visit);
         }
     }
 }
 
 KernelChoice choose_mma(const GemmProblem& problem, const DeviceProperties& device, std::size_t workspace_limit)
 {
-    KernelChoice best{.variant = Variant::mma_sync};
-    double fewest = 0;
-    bool found = false;
+    // What stream-K has to be expected to gain: nobody has timed it.
+    constexpr double least_gain = 1.03;
+    struct Best {
+        KernelChoice choice{.variant = Variant::mma_sync};
+        double cycles = std::numeric_limits<double>::infinity();
+    };
+    Best best;
+    Best of_stream_k;
     for_each_mma_candidate(problem, device, [&](const KernelChoice& choice) {
         if (workspace_limit != unlimited_workspace && choice.cluster_k > 1 &&
             workspace_bytes(mma_workspace(problem, choice)) > workspace_limit) {
             return;
         }
+        Best& so_far = choice.stream_k ? of_stream_k : best;
         const double cycles = cycles_of(problem, device, choice);
-        if (!found || cycles < fewest) {
-            best = choice;
-            fewest = cycles;
-            found = true;
+        if (cycles < so_far.cycles) {
+            so_far = {.choice = choice, .cycles = cycles};
         }
     });
-    return best;
+    return of_stream_k.cycles * least_gain < best.cycles ? of_stream_k.choice : best.choice;
 }
 
 void add_mma_candidates(const GemmProblem& problem, const DeviceProperties& device, std::vector<KernelChoice>& to)
@@ -366,13 +469,15 @@ std::string describe_mma(const GemmProblem& problem, const KernelChoice& choice)
 {
     const MmaKernel& kernel = kernels::mma_kernels(problem.input)[choice.config];
     const std::int64_t tiles = tiles_of(problem, *kernel.config, shape_of(problem, choice.swapped));
-    return fmt::format(
-        "{}{}, {} tile{} in raster groups of {}{}{}", kernel.name, choice.swapped ? " of the transposed product" : "",
-        tiles, tiles == 1 ? "" : "s", choice.band,
-        choice.cluster_k > 1 ? fmt::format(", each split in {} along K", choice.cluster_k) : std::string(),
-        kernel.config->f16_sums    ? ", sums in f16 of 64 products"
-        : allows_f16_sums(problem) ? ", sums in f32"
-                                   : "");
+    return fmt::format("{}{}, {} tile{} in raster groups of {}{}{}", kernel.name,
+                       choice.swapped ? " of the transposed product" : "", tiles, tiles == 1 ? "" : "s", choice.band,
+                       choice.stream_k        ? fmt::format(", the last {} in {} parts along K each: stream-K",
+                                                            choice.clusters, choice.cluster_k)
+                       : choice.cluster_k > 1 ? fmt::format(", each split in {} along K", choice.cluster_k)
+                                              : std::string(),
+                       kernel.config->f16_sums    ? ", sums in f16 of 64 products"
+                       : allows_f16_sums(problem) ? ", sums in f32"
+                                                  : "");
 }
 
 WorkspaceNeed mma_workspace(const GemmProblem& problem, const KernelChoice& choice)
@@ -380,7 +485,8 @@ WorkspaceNeed mma_workspace(const GemmProblem& problem, const KernelChoice& choi
     WorkspaceNeed need;
     if (choice.cluster_k > 1) {
         const MmaConfig& config = *kernels::mma_kernels(problem.input)[choice.config].config;
-        const auto tiles = static_cast<std::size_t>(tiles_of(problem, config, shape_of(problem, choice.swapped)));
+        const auto tiles = static_cast<std::size_t>(
+            divided_tiles_of(choice, tiles_of(problem, config, shape_of(problem, choice.swapped))));
         need.partial_bytes = tiles * choice.cluster_k * static_cast<std::size_t>(config.tile_m) *
                              static_cast<std::size_t>(config.tile_n) * sizeof(float);
         need.counters = tiles;
@@ -400,12 +506,21 @@ CallStatus encode_mma(EncodedLaunch& launch, const GemmProblem& problem, const D
     gemm.raster = raster_of(gemm, config.tile_m, config.tile_n, choice.band);
     arguments.partials = workspace.partials;
     arguments.arrivals = workspace.arrivals;
-    arguments.splits = choice.cluster_k;
+    const std::uint32_t tiles = gemm.raster.tiles() * static_cast<std::uint32_t>(problem.batches);
+    const auto divided = static_cast<std::uint32_t>(divided_tiles_of(choice, tiles));
+    arguments.whole_tiles = tiles - divided;
+    arguments.parts = choice.cluster_k;
+    arguments.parts_in_turn = choice.stream_k;
+    arguments.in_turn = Divisor(choice.stream_k ? divided : choice.cluster_k);
     // Not of the problem: without alpha there is nothing to multiply. 2^32 steps would be 512 GiB of a row of A.
-    const auto steps = static_cast<std::uint32_t>(steps_of(gemm.k, problem.input));
-    arguments.steps = steps / choice.cluster_k;
-    arguments.longer_splits = steps % choice.cluster_k;
-    launch.ctas = gemm.raster.tiles() * static_cast<std::uint32_t>(problem.batches) * choice.cluster_k;
+    const PartSteps parts = part_steps_of(config, device, choice, steps_of(gemm.k, problem.input));
+    arguments.tile_steps = static_cast<std::uint32_t>(parts.all);
+    if (choice.cluster_k > 1) {
+        const auto others = static_cast<std::uint32_t>(parts.all - parts.of_last);
+        arguments.part_steps = others / (choice.cluster_k - 1U);
+        arguments.longer_parts = others % (choice.cluster_k - 1U);
+    }
+    launch.ctas = arguments.whole_tiles + divided * choice.cluster_k;
     const int code = code_capability(problem.input, config.f16_sums, device.compute_capability());
     const int stages = stages_of(config, device, code);
     arguments.stages = static_cast<std::uint32_t>(stages);
