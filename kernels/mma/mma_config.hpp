@@ -99,6 +99,18 @@ constexpr int mma_stages(const MmaConfig& config, std::size_t shared_bytes, int 
 /// Stages that threads fill, on GPUs whose CTAs may have 163 KiB of shared memory or more, and on the others from 8.0 on, where
 /// it is 99 KiB. Both are constants, since branches that choose in every step cost up to 6 %.
 inline constexpr std::size_t mma_larger_shared_bytes = std::size_t{163} * 1024;
+/// True of a compute capability, times ten, whose GPUs all have 99 KiB: code for it has no loop with the other number of stages.
+constexpr bool mma_has_smaller_shared(int capability)
+{
+    return capability == 86 || capability == 89 || capability >= 120;
+}
+/// The same of what is compiled.
+inline constexpr bool mma_compiles_for_smaller_shared =
+#if defined(__CUDA_ARCH__)
+    mma_has_smaller_shared(__CUDA_ARCH__ / 10);
+#else
+    false;
+#endif
 constexpr int mma_copied_stages(const MmaConfig& config, bool larger)
 {
     constexpr std::size_t smaller_shared_bytes = std::size_t{99} * 1024;

@@ -125,7 +125,7 @@ __device__ __forceinline__ void multiply_copied(Warp& products, const MmaArgumen
         detail::multiply_copied<Config, stages>(products, load_a, load_b, tessera::detail::shared_address(shared),
                                                 steps.count, arguments.two_level, accumulators);
     };
-    constexpr int larger = detail::copied_stages<Config, true>;
+    constexpr int larger = detail::copied_stages<Config, !mma_compiles_for_smaller_shared>;
     constexpr int smaller = detail::copied_stages<Config, false>;
     if constexpr (mma_loads_through_registers) {
         with_stages(std::integral_constant<int, mma_stages_of_75>());

@@ -66,7 +66,7 @@ public:
     {
         const int lane = static_cast<int>(threadIdx.x) % 32;
         if constexpr (gathers) {
-            first_ = first + lane / 4;
+            first_ = byte_of(lane % 4 * in_word, first + lane / 4);
         } else {
             // Matrix `lane / 8` of four: two along x and up to two along K. A's words alternate along x, B's along K.
             const int matrix = lane / 8;
@@ -104,29 +104,38 @@ private:
         tessera::detail::load_matrices<Transposed>(to, address);
     }
 
+    static constexpr int in_word = 4 / Tile::element_bytes;  // elements
+    /// Byte of an element of an MN-major tile.
+    __device__ static constexpr int byte_of(int k, int x)
+    {
+        const int byte = x * Tile::element_bytes;
+        return Tile::offset(k, byte / 16) + byte % 16;
+    }
+
     /// Reads elements that are contiguous along x, one word after the other.
+    ///
+    /// An element's k and x are bits of the lane and bits of constants, and no bit is of both. So its byte is the lane's first one,
+    /// XORed with a constant: only in the bits of the swizzle must that be an XOR. The rest is an offset in the instruction.
     __device__ __forceinline__ void gather(std::uint32_t (&to)[words], std::uint32_t tile, int i, int step) const
     {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
+        constexpr int swizzled = (Tile::line_bytes - 1) / 16 * 16;
 #pragma unroll
         for (int word = 0; word < words; ++word) {
             const int along_x = IsA ? word % 2 : word / fragment_chunks;
             const int along_k = IsA ? word / 2 : word % fragment_chunks;
-            const int x = first_ + i * extent + 8 * along_x;
             std::uint32_t value = 0;
 #pragma unroll
-            for (int j = 0; j < 4 / Tile::element_bytes; ++j) {
-                const int k = step * static_cast<int>(Fragment::k) + along_k * Tile::in_chunk +
-                              lane % 4 * (4 / Tile::element_bytes) + j;
-                const int byte = x * Tile::element_bytes;
-                const std::uint32_t address = tile + Tile::offset(k, byte / 16) + byte % 16;
+            for (int j = 0; j < in_word; ++j) {
+                const int from_first = byte_of(step * static_cast<int>(Fragment::k) + along_k * Tile::in_chunk + j,
+                                               i * extent + 8 * along_x);
+                const std::uint32_t address = tile + (first_ ^ (from_first & swizzled)) + (from_first & ~swizzled);
                 value |= ptx::load_shared<Tile::element_bytes>(address) << 8 * j;
             }
             to[word] = value;
         }
     }
 
-    int first_;  // of the lane: a byte in the tile, or where elements are gathered, x
+    int first_;  // byte in the tile, of the lane
 };
 
 }  // namespace tessera::kernels

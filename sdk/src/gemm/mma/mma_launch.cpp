@@ -103,7 +103,8 @@ int stages_of(const MmaConfig& config, const DeviceProperties& device, int code)
     }
     if (code < first_with_tma || config.any_alignment) {
         return kernels::mma_copied_stages(config,
-                                          device.shared_memory_per_block_bytes >= kernels::mma_larger_shared_bytes);
+                                          device.shared_memory_per_block_bytes >= kernels::mma_larger_shared_bytes &&
+                                              !kernels::mma_has_smaller_shared(code));
     }
     return kernels::mma_stages(config, device.shared_memory_per_block_bytes, kernels::mma_most_stages);
 }
