@@ -6,11 +6,13 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 #include <vector>
 
 #include "fake_runtime/fake_runtime.hpp"
+#include "tessera/distributed.hpp"
 #include "tessera/tessera.hpp"
 #include "tessera/tile/program.hpp"
 
@@ -173,6 +175,13 @@ void compilation_failed(const Stream& /*stream*/)
     auto code = program.compile("Ones", {9, 0});
 }
 
+void communication_failed(const Stream& /*stream*/)
+{
+#line 1 "example.cpp"
+    setenv("TESSERA_NCCL", "/opt/nccl-2.28/lib", 1);
+    auto ranks = distributed::Communicator::of_devices({{0, 1}});
+}
+
 struct Example {
     ErrorCode code;
     void (*run)(const Stream&);
@@ -196,7 +205,8 @@ constexpr Example examples[] = {{ErrorCode::shape_mismatch, shape_mismatch},
                                 {ErrorCode::cuda_failure, cuda_failure},
                                 {ErrorCode::context_lost, context_lost},
                                 {ErrorCode::tensor_map_refused, tensor_map_refused},
-                                {ErrorCode::compilation_failed, compilation_failed}};
+                                {ErrorCode::compilation_failed, compilation_failed},
+                                {ErrorCode::communication_failed, communication_failed}};
 
 /// Prints what the example throws. False if that is not what its page is about.
 bool print(const Example& example)

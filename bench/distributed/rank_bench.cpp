@@ -161,7 +161,7 @@ private:
             functions.comm_get_async_error(plain_.get(), &result);
         }
         if (result != nccl::NcclResult::success) {
-            throw Error(ErrorCode::cuda_failure, "bench", where, functions.get_error_string(result));
+            throw Error(ErrorCode::communication_failed, "bench", where, functions.get_error_string(result));
         }
     }
 

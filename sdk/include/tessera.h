@@ -68,6 +68,8 @@ enum {
     TESSERA_CONTEXT_LOST = 17,
     TESSERA_TENSOR_MAP_REFUSED = 18,
     TESSERA_COMPILATION_FAILED = 19,
+    TESSERA_COMMUNICATION_FAILED =
+        20,                       /**< of several GPUs: another rank failed or is late, or NCCL is missing or failed */
     TESSERA_UNKNOWN_FAILURE = 255 /**< an exception that is not one of the library's: from a callback, for example */
 };
 

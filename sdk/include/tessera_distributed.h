@@ -94,10 +94,10 @@ enum {
 
 /** A rank's part of a matrix. */
 typedef struct tessera_sharded_matrix {
-    tessera_matrix local;      /**< this rank's part */
-    int64_t rows;              /**< of the whole matrix */
-    int64_t columns;           /**< of the whole matrix */
-    tessera_sharding sharding; /**< how it is divided */
+    tessera_matrix local;          /**< this rank's part */
+    int64_t rows;                  /**< of the whole matrix */
+    int64_t columns;               /**< of the whole matrix */
+    tessera_sharding sharding;     /**< how it is divided */
     int32_t grid_rows;             /**< by blocks: ranks that the rows are divided among */
     int32_t grid_columns;          /**< by blocks: ranks that the columns are divided among */
     tessera_grid_order grid_order; /**< by blocks: which block a rank has */

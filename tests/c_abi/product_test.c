@@ -65,6 +65,7 @@ static void version_and_names(void)
     CHECK(strcmp(text, tessera_version_text()) == 0);
     CHECK(strcmp(tessera_status_name(TESSERA_SUCCESS), "success") == 0);
     CHECK(strcmp(tessera_status_name(TESSERA_ALIASING), "aliasing") == 0);
+    CHECK(strcmp(tessera_status_name(TESSERA_COMMUNICATION_FAILED), "communication_failed") == 0);
     CHECK(strcmp(tessera_status_name(TESSERA_UNKNOWN_FAILURE), "unknown_failure") == 0);
     CHECK(strcmp(tessera_status_name(99), "unknown") == 0);
     CHECK(strcmp(tessera_variant_name(TESSERA_HOPPER), "hopper") == 0);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <future>
 #include <string>
@@ -11,6 +12,7 @@
 #include "ranks.hpp"
 #include "support/errors.hpp"
 #include "support/test_main.hpp"
+#include "tessera_distributed.h"
 
 using namespace tessera;
 using namespace tessera::distributed;
@@ -144,7 +146,13 @@ TEST_CASE("an error while joining is the error of all")
     FakeNccl::fail(1, 1, 3);
     const auto error = error_of([] { static_cast<void>(communicators_of(2, impatient)); });
     REQUIRE(error);
+    CHECK(error->code() == ErrorCode::communication_failed);
     CHECK(contains(error->what(), "ncclCommInitRankConfig returned internal error (3)"));
+    FakeNccl::fail(1, 1, 3);
+    const std::array<std::int32_t, 2> devices{0, 1};
+    std::array<tessera_communicator*, 2> made{};
+    CHECK(tessera_communicator_of_devices(devices.data(), 2, nullptr, made.data()) == TESSERA_COMMUNICATION_FAILED);
+    CHECK(contains(tessera_last_error(), "tessera: communication_failed in tessera_communicator_of_devices"));
     CHECK(contains(error->what(), "rank 1 of 2"));
     CHECK(FakeNccl::statistics().communicators == 0);
 }

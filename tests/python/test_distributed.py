@@ -141,7 +141,8 @@ def test_a_rank_that_raises_is_named_by_the_others(whole):
 
     first, second = run_ranks(work)
     assert isinstance(second, ValueError)
-    assert isinstance(first, tessera.Error) and "rank 1 of 2 failed: ValueError: a bad batch" in str(first)
+    assert isinstance(first, tessera.CommunicationError) and first.code == "communication_failed"
+    assert "rank 1 of 2 failed: ValueError: a bad batch" in str(first)
 
 
 def test_refusals_name_the_values(whole):

@@ -40,7 +40,7 @@ TEST_CASE("every error code has a stable number and its own name")
         "shape_mismatch",     "out_of_range",    "size_overflow",      "invalid_argument",  "misaligned",
         "aliasing",           "device_mismatch", "empty_handle",       "wrong_memory",      "variant_refused",
         "unsupported_device", "out_of_memory",   "no_device",          "capture_violation", "launch_refused",
-        "cuda_failure",       "context_lost",    "tensor_map_refused", "compilation_failed"};
+        "cuda_failure",       "context_lost",    "tensor_map_refused", "compilation_failed", "communication_failed"};
     const std::vector<ErrorCode> codes = all_error_codes();
     REQUIRE(codes.size() == names.size());
     for (std::size_t i = 0; i < codes.size(); ++i) {

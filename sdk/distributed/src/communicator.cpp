@@ -48,7 +48,7 @@ detail::NcclId new_id(const Nccl& nccl, std::string_view operation, const std::s
 {
     detail::NcclId id;
     if (const NcclResult result = nccl.get_unique_id(&id); result != NcclResult::success) {
-        raise(ErrorCode::cuda_failure, operation, caller,
+        raise(ErrorCode::communication_failed, operation, caller,
               fmt::format("ncclGetUniqueId returned {} ({}): {}", nccl.get_error_string(result),
                           static_cast<int>(result), nccl.get_last_error(nullptr)),
               "NCCL found no network interface: NCCL_DEBUG=WARN makes it say more");
@@ -112,7 +112,7 @@ std::shared_ptr<CommunicatorState> take(ncclComm* comm, bool is_owned, const Com
     for (const NcclResult result :
          {nccl.comm_user_rank(comm, &rank), nccl.comm_count(comm, &size), nccl.comm_cu_device(comm, &device)}) {
         if (result != NcclResult::success) {
-            raise(ErrorCode::cuda_failure, operation, caller,
+            raise(ErrorCode::communication_failed, operation, caller,
                   fmt::format("NCCL does not accept the communicator: {} ({})", nccl.get_error_string(result),
                               static_cast<int>(result)),
                   fmt::format("TESSERA_NCCL must name the library that it was made with; this is {}", nccl.library));

@@ -59,7 +59,7 @@ void* load(std::string_view operation, const std::source_location& caller)
         if (void* const library = open(path.string())) {
             return library;
         }
-        raise(ErrorCode::cuda_failure, operation, caller,
+        raise(ErrorCode::communication_failed, operation, caller,
               fmt::format("TESSERA_NCCL is {}, but NCCL cannot be loaded from there:{}", given, tried),
               fmt::format("set TESSERA_NCCL to {} or to the folder that it is in", library_name));
     }
@@ -71,7 +71,7 @@ void* load(std::string_view operation, const std::source_location& caller)
             return library;
         }
     }
-    raise(ErrorCode::cuda_failure, operation, caller,
+    raise(ErrorCode::communication_failed, operation, caller,
           fmt::format("NCCL, over which GPUs exchange data, was not found:{}", tried),
           "install NCCL 2.18.5 or later (libnccl2, or the Python package nvidia-nccl-cu13), and set TESSERA_NCCL or "
           "LD_LIBRARY_PATH to the folder of libnccl.so.2");
@@ -90,21 +90,21 @@ Nccl load_functions(std::string_view operation, const std::source_location& call
     Nccl nccl{};
     Dl_info info{};
     if (!find(library, "ncclGetVersion", nccl.get_version)) {
-        raise(ErrorCode::cuda_failure, operation, caller, "the NCCL that was found has no function ncclGetVersion",
-              "set TESSERA_NCCL to another one");
+        raise(ErrorCode::communication_failed, operation, caller,
+              "the NCCL that was found has no function ncclGetVersion", "set TESSERA_NCCL to another one");
     }
     if (dladdr(reinterpret_cast<const void*>(nccl.get_version), &info) != 0 && info.dli_fname != nullptr) {
         nccl.library = info.dli_fname;
     }
     nccl.get_version(&nccl.version);
     if (nccl.version < oldest_nccl) {
-        raise(ErrorCode::cuda_failure, operation, caller,
+        raise(ErrorCode::communication_failed, operation, caller,
               fmt::format("{} is NCCL {}, which is too old: 2.18.5 is needed", nccl.library, nccl.version_text()),
               "install a later one, or set TESSERA_NCCL to it");
     }
     const auto require = [&](const char* name, auto& function) {
         if (!find(library, name, function)) {
-            raise(ErrorCode::cuda_failure, operation, caller,
+            raise(ErrorCode::communication_failed, operation, caller,
                   fmt::format("{} (NCCL {}) has no function {}", nccl.library, nccl.version_text(), name),
                   "set TESSERA_NCCL to another one");
         }

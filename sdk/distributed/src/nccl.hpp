@@ -96,7 +96,7 @@ struct Nccl {
 
     /// Returns the functions of the library that TESSERA_NCCL names (a file, or a folder in which it is), or of that which the
     /// loader finds, or of the Python package beside the interpreter.
-    /// @throws Error  `cuda_failure` with where it was looked for, or with the version that is too old
+    /// @throws Error  `communication_failed` with where it was looked for, or with the version that is too old
     static const Nccl& get(std::string_view operation, const std::source_location& caller);
 
     /// "2.28.9"

@@ -59,6 +59,8 @@ enum class ErrorCode : std::uint8_t {
     tensor_map_refused = 18,
     /// A program that is compiled at run time has an error, or there is no compiler.
     compilation_failed = 19,
+    /// Another GPU's rank failed or does not answer, or NCCL is missing, too old, or failed.
+    communication_failed = 20,
 };
 
 /// Returns the code's name as in the enumeration, for example "shape_mismatch".

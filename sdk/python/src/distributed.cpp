@@ -84,8 +84,8 @@ public:
         check(status, "tessera.distributed.Communicator.from_environment");
         return Communicator(made);
     }
-    static Communicator from_broadcast(int rank, int size, int device, nb::callable broadcast, double timeout, int max_ctas,
-                                       bool copy_engines)
+    static Communicator from_broadcast(int rank, int size, int device, nb::callable broadcast, double timeout,
+                                       int max_ctas, bool copy_engines)
     {
         const tessera_communicator_options options = options_of(timeout, max_ctas, copy_engines);
         struct Call {
@@ -163,8 +163,8 @@ public:
         const Grid of = Grid::of(grid, along);
         if (std::int64_t{of.rows} * of.columns != size()) {
             raise("invalid_argument",
-                  "a grid of " + std::to_string(of.rows) + " x " + std::to_string(of.columns) + " has other places than the " +
-                      std::to_string(size()) + " ranks",
+                  "a grid of " + std::to_string(of.rows) + " x " + std::to_string(of.columns) +
+                      " has other places than the " + std::to_string(size()) + " ranks",
                   "a grid with as many places as ranks");
         }
         const bool along_rows = of.order == TESSERA_ALONG_ROWS;
@@ -246,7 +246,8 @@ const Kind& kind_of(const std::string& name)
             return kind;
         }
     }
-    raise("invalid_argument", "'" + name + "' is no kind of product", "all_gather, reduce_scatter, all_reduce or blocks");
+    raise("invalid_argument", "'" + name + "' is no kind of product",
+          "all_gather, reduce_scatter, all_reduce or blocks");
 }
 
 std::int32_t activation_of(const std::string& name)
@@ -301,9 +302,12 @@ public:
         const Grid others = of_a.crosswise();
         Reader reader(stream, a);
         std::array<Operand, 4> operands{reader.read("A", a), reader.read("B", b), reader.read("D", out), Operand{}};
-        const tessera_sharded_matrix sharded_a{matrix_of(operands[0]), m, k, wanted.a, of_a.rows, of_a.columns, of_a.order};
-        const tessera_sharded_matrix sharded_b{matrix_of(operands[1]), k, n, wanted.b, others.rows, others.columns, others.order};
-        const tessera_sharded_matrix sharded_out{matrix_of(operands[2]), m, n, wanted.out, others.rows, others.columns, others.order};
+        const tessera_sharded_matrix sharded_a{matrix_of(operands[0]), m,         k, wanted.a, of_a.rows,
+                                               of_a.columns,           of_a.order};
+        const tessera_sharded_matrix sharded_b{matrix_of(operands[1]), k,           n, wanted.b, others.rows,
+                                               others.columns,         others.order};
+        const tessera_sharded_matrix sharded_out{matrix_of(operands[2]), m,           n, wanted.out, others.rows,
+                                                 others.columns,         others.order};
         tessera_epilogue epilogue{};
         epilogue.size = sizeof(epilogue);
         epilogue.alpha = &alpha;

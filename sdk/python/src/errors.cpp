@@ -1,5 +1,7 @@
 #include "errors.hpp"
 
+#include <string_view>
+
 namespace nb = nanobind;
 
 namespace tessera::python {
@@ -7,7 +9,9 @@ namespace {
 
 [[noreturn]] void raise_text(const char* code, const std::string& text, int cuda_error)
 {
-    const nb::object type = nb::module_::import_("tessera._error").attr("Error");
+    const bool is_communication = std::string_view(code) == "communication_failed";
+    const nb::object type =
+        nb::module_::import_("tessera._error").attr(is_communication ? "CommunicationError" : "Error");
     const nb::object error = type(text, code, cuda_error);
     PyErr_SetObject(type.ptr(), error.ptr());
     throw nb::python_error();

@@ -17,7 +17,7 @@ namespace tessera::python {
 /// @param cure     what to try, or empty
 [[noreturn]] void raise(const char* code, const std::string& message, const std::string& cure);
 
-/// Raises tessera.Error with the library's last text, in Python's words, unless `status` is success.
+/// Raises tessera.Error, or tessera.CommunicationError, with the library's last text, in Python's words, unless `status` is success.
 void check(tessera_status status, const char* function);
 
 /// "3x4x5".

@@ -12,7 +12,7 @@ explain   which kernel runs, and why
 tune      which kernel is the fastest here
 Program   kernels of your own, compiled when they are needed
 asarray, empty, Array   arrays for programs without a framework
-Error     what all of these raise
+Error     what all of these raise; a CommunicationError is one of several GPUs
 tessera.torch           operators with gradients, and layers, for PyTorch
 """
 
@@ -26,11 +26,11 @@ from tessera import _core  # noqa: E402  (it needs the CUDA runtime)
 from tessera._arrays import asarray  # noqa: E402
 from tessera._core import (  # noqa: E402
     Array, Kernel, Plan, Program, compute_capability, device_count, empty, explain, gemm, load_tuning, save_tuning, synchronize, tune)
-from tessera._error import Error  # noqa: E402
+from tessera._error import CommunicationError, Error  # noqa: E402
 from tessera._types import TuningResult  # noqa: E402
 
 __version__ = _core.version
-__all__ = ["Array", "Error", "Kernel", "Plan", "Program", "TuningResult", "asarray", "compute_capability", "device_count", "empty", "explain", "gemm",
+__all__ = ["Array", "CommunicationError", "Error", "Kernel", "Plan", "Program", "TuningResult", "asarray", "compute_capability", "device_count", "empty", "explain", "gemm",
            "load_tuning", "save_tuning", "synchronize", "tune"]
 
 # A framework frees its allocator at exit. What the library has of it must be back by then.

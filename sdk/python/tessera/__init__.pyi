@@ -7,7 +7,7 @@ import numpy
 import numpy.typing
 
 __version__: str
-__all__ = ["Array", "Error", "Plan", "TuningResult", "asarray", "compute_capability", "device_count", "empty", "explain", "gemm",
+__all__ = ["Array", "CommunicationError", "Error", "Plan", "TuningResult", "asarray", "compute_capability", "device_count", "empty", "explain", "gemm",
            "load_tuning", "save_tuning", "synchronize", "tune"]
 
 class SupportsDLPack(Protocol):
@@ -33,6 +33,8 @@ class Error(RuntimeError):
     code: str
     cuda_error: int
     def __init__(self, text: str, code: str = "unknown_failure", cuda_error: int = 0) -> None: ...
+
+class CommunicationError(Error): ...
 
 class TuningResult(NamedTuple):
     variant: str

@@ -16,4 +16,13 @@ class Error(RuntimeError):
         self.cuda_error = cuda_error
 
     def __reduce__(self):
-        return Error, (self.args[0], self.code, self.cuda_error)
+        return type(self), (self.args[0], self.code, self.cuda_error)
+
+
+class CommunicationError(Error):
+    """Several GPUs could not exchange data: another rank failed or is late, or NCCL is missing or failed.
+
+    Its code is "communication_failed", and its text names the rank, if that is known. The communicator is of no use then, on any rank.
+    """
+
+    __module__ = "tessera"

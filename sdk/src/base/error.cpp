@@ -36,6 +36,7 @@ constexpr std::array code_names{
     CodeName{ErrorCode::context_lost, "context_lost"},
     CodeName{ErrorCode::tensor_map_refused, "tensor_map_refused"},
     CodeName{ErrorCode::compilation_failed, "compilation_failed"},
+    CodeName{ErrorCode::communication_failed, "communication_failed"},
 };
 
 constexpr std::string_view cure_mark = "\n  try: ";

@@ -36,14 +36,14 @@ struct CommunicatorOptions {
     bool copy_engines = true;
 };
 
-/// An error that ends a communicator: another rank failed, died or did not answer in time, or NCCL failed. Nothing more can be
+/// An error that ends a communicator, `communication_failed`: another rank failed, died or did not answer in time, or NCCL failed. Nothing more can be
 /// done with the communicator then, on any rank.
 class RankError : public Error {
 public:
     /// For the SDK. `rank` is the rank that failed, -1 if that is not known.
     RankError(int rank, std::string_view operation, std::source_location caller, const std::string& message,
               const std::string& cure = {})
-        : Error(ErrorCode::cuda_failure, operation, caller, message, cure), rank_(rank)
+        : Error(ErrorCode::communication_failed, operation, caller, message, cure), rank_(rank)
     {}
 
     /// Returns the rank that failed, or -1 if it is not known.
@@ -88,7 +88,7 @@ public:
     /// TESSERA_PORT or MASTER_PORT + 1; else, if all are on one host, at a file in the temporary folder. Collective.
     ///
     /// The device is LOCAL_RANK's, modulo the number of devices. Further communicators of a process use further ports.
-    /// @throws Error  `invalid_argument` if variables are missing or contradict each other, `no_device`, `cuda_failure` if there is
+    /// @throws Error  `invalid_argument` if variables are missing or contradict each other, `no_device`, `communication_failed` if there is
     ///                no NCCL or a too old one; RankError
     static Communicator from_environment(const CommunicatorOptions& options = {},
                                          std::source_location caller = std::source_location::current());
@@ -127,7 +127,7 @@ public:
     /// a wait then ends by the timeout, or when NCCL reports an error, which names no rank.
     ///
     /// NCCL must be the library that `TESSERA_NCCL` names, or the one that the process has loaded.
-    /// @throws Error  `cuda_failure` if it is not intact
+    /// @throws Error  `communication_failed` if it is not intact
     static Communicator borrow(ncclComm* communicator, const CommunicatorOptions& options = {},
                                std::source_location caller = std::source_location::current());
     /// Takes over a communicator of NCCL's, and destroys it in the end. Otherwise as `borrow`.
