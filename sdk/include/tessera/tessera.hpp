@@ -4,7 +4,8 @@
 /// @ingroup host
 /// @brief All of the host API, for plain g++, clang++ and nvcc. Kernels include headers of tessera/device/ besides.
 ///
-/// matrix_copy.hpp and mdspan.hpp are not included: include them where you need them.
+/// Not included: distributed.hpp (several GPUs; link `tessera::distributed`), matrix_copy.hpp, mdspan.hpp, and of tile/ program.hpp and
+/// epilogue_program.hpp (programs compiled at run time). Include them where you need them.
 
 #include "tessera/device.hpp"
 #include "tessera/device_buffer.hpp"
