@@ -37,9 +37,9 @@ TEST_CASE("an error without a cure has an empty one and no 'try:'")
 TEST_CASE("every error code has a stable number and its own name")
 {
     const std::vector<std::string> names{
-        "shape_mismatch",     "out_of_range",    "size_overflow",      "invalid_argument",  "misaligned",
-        "aliasing",           "device_mismatch", "empty_handle",       "wrong_memory",      "variant_refused",
-        "unsupported_device", "out_of_memory",   "no_device",          "capture_violation", "launch_refused",
+        "shape_mismatch",     "out_of_range",    "size_overflow",      "invalid_argument",   "misaligned",
+        "aliasing",           "device_mismatch", "empty_handle",       "wrong_memory",       "variant_refused",
+        "unsupported_device", "out_of_memory",   "no_device",          "capture_violation",  "launch_refused",
         "cuda_failure",       "context_lost",    "tensor_map_refused", "compilation_failed", "communication_failed"};
     const std::vector<ErrorCode> codes = all_error_codes();
     REQUIRE(codes.size() == names.size());
