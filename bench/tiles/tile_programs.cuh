@@ -124,9 +124,9 @@ TilePrograms tile_programs()
     TilePrograms programs;
     programs.products = {{"128x256x64", launch_gemm<Whole, 128, 256, 64>},
                          {"256x128x64", launch_gemm<Whole, 256, 128, 64>},
-                         {"128x128x64", launch_gemm<Whole, 128, 128, 64>},
-                         {"128x192x64", launch_gemm<Whole, 128, 192, 64>}};
+                         {"128x128x64", launch_gemm<Whole, 128, 128, 64>}};
     if constexpr (!Whole) {
+        programs.products.push_back({"128x192x64", launch_gemm<Whole, 128, 192, 64>});
         programs.products.push_back({"128x128x128", launch_gemm<Whole, 128, 128, 128>});
         programs.products.push_back({"64x128x64", launch_gemm<Whole, 64, 128, 64, 1>});
         programs.products.push_back({"128x256x64 in 2x1", launch_gemm<Whole, 128, 256, 64, 2, 2, 1>});
