@@ -178,9 +178,9 @@ TEST_CASE("a caller's workspace may hold anything, and a launch without one is r
     }
     for (const bool repacks : {false, true}) {
         GemmCase gemm;
-        gemm.m = repacks ? 1024 : 256;
+        gemm.m = repacks ? 1024 : 64;
         gemm.n = repacks ? 1032 : 64;
-        gemm.k = repacks ? 512 : 3072;
+        gemm.k = repacks ? 512 : 12288;
         gemm.input = ElementType::bf16;
         gemm.a.padding = repacks ? 1 : 0;
         gemm.b.padding = repacks ? 1 : 0;

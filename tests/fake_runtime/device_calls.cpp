@@ -92,7 +92,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device)
         properties->minor = facts.minor;
         properties->multiProcessorCount = facts.sm_count;
         properties->totalGlobalMem = facts.memory_mib << 20U;
-        properties->l2CacheSize = 4 << 20;
+        properties->l2CacheSize = 60 << 20;
         properties->sharedMemPerBlockOptin = facts.shared_memory_kib << 10U;
         properties->maxThreadsPerBlock = 1024;
         return cudaSuccess;

@@ -134,9 +134,9 @@ TEST_CASE_FIXTURE(CleanRuntime, "C ABI: what an allocator throws stays inside")
         tessera_buffer* buffer = nullptr;
         REQUIRE(tessera_buffer_create(-1, nullptr, 3U << 21U, &buffer) == TESSERA_SUCCESS);
         auto* const data = static_cast<char*>(tessera_buffer_data(buffer));
-        const tessera_matrix a = tessera_row_major(data, TESSERA_BF16, 128, 8192, 8192);
-        const tessera_matrix b = tessera_row_major(data + (2U << 20U), TESSERA_BF16, 8192, 128, 128);
-        const tessera_matrix d = tessera_row_major(data + (4U << 20U), TESSERA_BF16, 128, 128, 128);
+        const tessera_matrix a = tessera_row_major(data, TESSERA_BF16, 64, 16384, 16384);
+        const tessera_matrix b = tessera_row_major(data + (2U << 20U), TESSERA_BF16, 16384, 64, 64);
+        const tessera_matrix d = tessera_row_major(data + (4U << 20U), TESSERA_BF16, 64, 64, 64);
         const tessera_status status = tessera_gemm(nullptr, &a, &b, &d, nullptr, nullptr);
         tessera_buffer_destroy(buffer);
         return status;

@@ -166,7 +166,7 @@ TEST_CASE_FIXTURE(test::CleanRuntime, "explain states a plan's workspace, and no
     }
     bool some = false;
     bool none = false;
-    for (const std::int64_t k : {64, 8192}) {
+    for (const std::int64_t k : {64, 16384}) {
         problem.k = k;
         const GemmPlan plan = GemmPlan::prepare(device, problem);
         const bool told = plan.explain().find(fmt::format(

@@ -64,7 +64,6 @@ using detail::NcclResult;
 using detail::NcclType;
 using detail::Operands;
 using detail::Place;
-using detail::ShardedKind;
 using detail::ShardedPlan;
 using detail::Step;
 using tessera::detail::raise;

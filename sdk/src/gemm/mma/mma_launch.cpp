@@ -512,7 +512,7 @@ CallStatus encode_mma(EncodedLaunch& launch, const GemmProblem& problem, const D
     arguments.whole_tiles = tiles - divided;
     arguments.parts = choice.cluster_k;
     arguments.parts_in_turn = choice.stream_k;
-    arguments.in_turn = Divisor(choice.stream_k ? divided : choice.cluster_k);
+    arguments.in_turn = Divisor(choice.stream_k ? std::max(divided, 1U) : choice.cluster_k);
     // Not of the problem: without alpha there is nothing to multiply. 2^32 steps would be 512 GiB of a row of A.
     const PartSteps parts = part_steps_of(config, device, choice, steps_of(gemm.k, problem.input));
     arguments.tile_steps = static_cast<std::uint32_t>(parts.all);
