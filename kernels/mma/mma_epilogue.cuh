@@ -37,13 +37,13 @@ public:
     /// Adds up the parts of a divided tile, in the order of K: the CTA that comes last has the sums. (It could keep its own
     /// of two parts in registers, but the code for that made the largest tiles spill.)
     /// @return true in the CTA that has the sums
-    __device__ __forceinline__ bool add_parts(Accumulators& accumulators, const MmaUnit& unit) const
+    __device__ __forceinline__ bool add_parts(Accumulators& accumulators, const MmaWork& work) const
     {
         constexpr std::int64_t part = static_cast<std::int64_t>(config.tile_m) * config.tile_n;
-        const std::uint32_t tile = unit.tile - arguments_.whole_tiles;
+        const std::uint32_t tile = work.tile - arguments_.whole_tiles;
         float* const parts = arguments_.partials + tile * arguments_.parts * part + 4 * threadIdx.x;
         for_each(accumulators, [&](float(&values)[4], int i) {
-            __stcg(reinterpret_cast<float4*>(parts + unit.part * part + i * 4 * threads),
+            __stcg(reinterpret_cast<float4*>(parts + work.part * part + i * 4 * threads),
                    make_float4(values[0], values[1], values[2], values[3]));
         });
         __threadfence();

@@ -92,9 +92,9 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.min_c
         using KMajor = MmaWarp<Config, A, B, Major::k, Major::k>;
         extern __shared__ __align__(mma_shared_alignment) std::byte shared[];
 
-        const MmaUnit unit(arguments, blockIdx.x);
-        const TilePosition tile = arguments.gemm.raster.position(unit.tile);
-        const MmaSteps steps = unit.steps(arguments);
+        const MmaWork work(arguments, blockIdx.x);
+        const TilePosition tile = arguments.gemm.raster.position(work.tile);
+        const MmaSteps steps = work.steps(arguments);
 
         const MmaEpilogue<Config, detail::gates_in_turn<Config, A, B, Majors...>> epilogue(arguments, shared);
         const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.min_c
 
         if (arguments.parts > 1) {
             // Computed again: the products need the registers.
-            const MmaUnit multiplied(arguments, ptx::read_block_index());
+            const MmaWork multiplied(arguments, ptx::read_block_index());
             if (multiplied.parts > 1 && !epilogue.add_parts(accumulators, multiplied)) {
                 return;
             }

@@ -135,13 +135,13 @@ struct MmaSteps {
 };
 
 /// What a CTA computes: a tile, or a part of one along K.
-struct MmaUnit {
+struct MmaWork {
     std::uint32_t tile;
     std::uint32_t part;
     std::uint32_t parts;  // of the tile
 
     /// @param cta  its number
-    __device__ MmaUnit(const MmaArguments& arguments, std::uint32_t cta) : tile(cta), part(0), parts(1)
+    __device__ MmaWork(const MmaArguments& arguments, std::uint32_t cta) : tile(cta), part(0), parts(1)
     {
         if (arguments.parts > 1 && cta >= arguments.whole_tiles) {
             const std::uint32_t index = cta - arguments.whole_tiles;
