@@ -128,40 +128,41 @@ private:
     }
 
     /// Stages, finishes and stores the tile, as many rows of each warp at a time as there is room for, and four columns of a row:
-    /// of pairs that are side by side, two gates and their ups.
+    /// of pairs that are side by side, two gates and their ups. Neighbouring threads have neighbours of D in memory.
     __device__ __forceinline__ void store_any(const Accumulators& accumulators, const TilePosition& tile, int warp_m,
                                               int warp_n) const
     {
         constexpr int groups = config.tile_n / 4;
-        constexpr int rows_at_once = threads / groups;
-        static_assert(threads % groups == 0 && 16 % rows_at_once == 0);
+        constexpr int warp_rows = 16 * config.warps_m;  // that are staged of each fragment
+        static_assert((groups & (groups - 1)) == 0 && (warp_rows & (warp_rows - 1)) == 0);
         const Epilogue epilogue(arguments_.gemm, tile.batch);
-        const auto thread = static_cast<int>(threadIdx.x);
-        const int in_tile = thread % groups * 4;
-        const std::int64_t row = static_cast<std::int64_t>(tile.row) * config.tile_m + thread / groups;
-        const std::int64_t column = static_cast<std::int64_t>(tile.column) * config.tile_n + in_tile;
-        const bool apart = arguments_.gemm.gating == Gating::side_by_side;
-        const int pair = in_tile / 2;
-        const int gate = pair / GatesInTurn * (2 * GatesInTurn) + pair % GatesInTurn;
-        const float* const get = staging_ + thread / groups * pitch + place_of(apart ? gate : in_tile);
-        const int to_up = place_of(gate + GatesInTurn) - place_of(gate);
-        const auto fragments = static_cast<int>(arguments_.staged_fragments);
+        // What follows from the kernel's parameter is worked out anew each time: the accumulators leave few registers.
 #pragma unroll 1
-        for (int done = 0; done < rows; done += fragments) {
+        for (int done = 0; done < rows; done += static_cast<int>(arguments_.staged_fragments)) {
             stage(accumulators, done, warp_m, warp_n);
 #pragma unroll 1
-            for (int staged = 0; staged < 16 * config.warps_m * fragments; staged += rows_at_once) {
-                const float* const from = get + staged * pitch;
+            for (int i = static_cast<int>(threadIdx.x);
+                 i < groups * warp_rows * static_cast<int>(arguments_.staged_fragments); i += threads) {
+                const auto fragments = static_cast<int>(arguments_.staged_fragments);
+                const int staged_rows = warp_rows * fragments;  // a power of two
+                const bool down_columns = arguments_.gemm.d_column_stride != 1;
+                const int staged = down_columns ? i & (staged_rows - 1) : i / groups;
+                const int in_tile = 4 * (down_columns ? i >> (__ffs(staged_rows) - 1) : i % groups);
+                const float* const from = staging_ + staged * pitch;
                 float4 four;
-                if (apart) {
-                    const float2 gates = *reinterpret_cast<const float2*>(from);
-                    const float2 ups = *reinterpret_cast<const float2*>(from + to_up);
+                if (arguments_.gemm.gating == Gating::side_by_side) {
+                    const int pair = in_tile / 2;
+                    const int gate = pair / GatesInTurn * (2 * GatesInTurn) + pair % GatesInTurn;
+                    const float2 gates = *reinterpret_cast<const float2*>(from + place_of(gate));
+                    const float2 ups = *reinterpret_cast<const float2*>(from + place_of(gate + GatesInTurn));
                     four = make_float4(gates.x, ups.x, gates.y, ups.y);
                 } else {
-                    four = *reinterpret_cast<const float4*>(from);
+                    four = *reinterpret_cast<const float4*>(from + place_of(in_tile));
                 }
                 const float values[4] = {four.x, four.y, four.z, four.w};
-                epilogue.store_or_pair<true>(row + row_of(staged, done, fragments), column, values);
+                epilogue.store_or_pair<true>(
+                    static_cast<std::int64_t>(tile.row) * config.tile_m + row_of(staged, done, fragments),
+                    static_cast<std::int64_t>(tile.column) * config.tile_n + in_tile, values);
             }
         }
     }

@@ -249,7 +249,8 @@ double cycles_of(const GemmProblem& problem, const DeviceProperties& device, con
     const std::int64_t steps = steps_of(problem);
     const double outputs = outputs_of(config);
     constexpr double per_output = 0.29;
-    const double of_a_turn = cycles_to_begin + outputs * per_output;
+    constexpr double per_output_down_columns = 1.6;  // by the general epilogue
+    const double of_a_turn = cycles_to_begin + outputs * (choice.swapped ? per_output_down_columns : per_output);
     const auto cycles_of_ctas = [&](std::int64_t ctas, std::int64_t steps_of_cta) {
         const double on_an_sm = std::ceil(static_cast<double>(ctas) / sms);  // the busiest
         const double turns = std::ceil(on_an_sm / together);
@@ -429,7 +430,7 @@ void for_each_mma_candidate(const GemmProblem& problem, const DeviceProperties& 
 
 KernelChoice choose_mma(const GemmProblem& problem, const DeviceProperties& device, std::size_t workspace_limit)
 {
-    // What stream-K has to be expected to gain: nobody has timed it.
+    // What stream-K has to be expected to gain. Without it, it would often be chosen where it loses (docs/notes/mma-kernel.md).
     constexpr double least_gain = 1.03;
     struct Best {
         KernelChoice choice{.variant = Variant::mma_sync};
