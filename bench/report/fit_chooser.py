@@ -21,8 +21,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "sdk/src/gemm/hopper/hopper_chooser.cpp"
 # Given by the architecture, or of kernels and epilogues that a list may lack: not fitted unless they are named.
-FIXED = {"shared_memory_bytes_per_cycle", "fused_output_cycles", "activation_output_cycles",
-         "general_activation_output_cycles", "copied_bytes_per_cycle", "repack_cycles"}
+FIXED = {"shared_memory_bytes_per_cycle", "fused_output_cycles", "activation_output_cycles", "other_output_cycles",
+         "other_activation_output_cycles", "crowded_output_cycles", "general_activation_output_cycles", "copied_bytes_per_cycle",
+         "repack_cycles"}
 TEXTS = {"problem", "split", "config", "activation"}
 ERROR_WEIGHT = 0.05  # of the predicted times' error beside the loss: it keeps constants apart that no choice shows
 DISAGREEMENT = 1e-6  # relative; the file has nine digits
@@ -68,7 +69,15 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float, in_step: bool) -
         return c["multicast_bytes_per_cycle"] if shared else c["ingest_bytes_per_cycle"]
 
     loads = (a_bytes + b_bytes) / c["ingest_bytes_per_cycle" if in_step else "ingest_bytes_out_of_step"]
-    asked = a_bytes / row["cluster_n"] / asked_rate(True) + b_bytes / row["cluster_m"] / asked_rate(False)
+
+    def narrow_lines(of_a: bool) -> float:
+        k_major, extent = row["a_k_major" if of_a else "b_k_major"], row["m" if of_a else "n"]
+        narrow = not k_major and extent < 128 / row["input_bytes"]
+        return row["block_k"] if narrow and loads_straddle(row, of_a) else 0
+
+    lines = narrow_lines(True) / row["cluster_n"] + narrow_lines(False) / row["cluster_m"]
+    asked = (a_bytes / row["cluster_n"] / asked_rate(True) + b_bytes / row["cluster_m"] / asked_rate(False)
+             + lines * c["straddled_line_cycles"])
     copied = (rows if row["a_by_threads"] else 0) + (columns if row["b_by_threads"] else 0)
     copies = copied * 128 / c["copied_bytes_per_cycle"] if row["copies"] else 0
     alone = max(c["consumer_stage_cycles"] / row["stages_in_turn"], c["latency_cycles"] / row["stages"], asked, promoted)
@@ -80,14 +89,32 @@ def stored_share(row: dict) -> float:
     return 0.5 if row["gated"] else 1
 
 
+def consumer_accumulators(row: dict) -> float:
+    shared = not row["ping_pong"] and row["stages_in_turn"] == 1
+    return row["tile_m"] / (row["consumers"] if shared else 1) * row["tile_n"] / 128
+
+
+def has_own_epilogue(row: dict) -> bool:
+    if row["copies"] or row["input_bytes"] == 4 or row["output_bytes"] != 2:
+        return False
+    streams_parts = consumer_accumulators(row) <= 128
+    if row["gated"]:
+        return streams_parts and row["activation"] == "silu"
+    if row["has_c"]:
+        return row["stages_in_turn"] == 1 and row["activation"] == "none"
+    return row["activation"] in ("none", "relu", "gelu_tanh") or (row["activation"] in ("gelu", "silu") and streams_parts)
+
+
 def output_cycles(row: dict, c: dict[str, float]) -> float:
-    by_tma = not row["swapped"]
-    tma_chain = c["epilogue_output_cycles"] + (c["fused_output_cycles"] if row["fused"] else 0)
-    chain = tma_chain if by_tma else c["general_output_cycles"]
-    if row["activation"] in ("none", "relu"):
-        return chain
-    name = "activation_output_cycles" if by_tma else "general_activation_output_cycles"
-    return chain + c[name] * stored_share(row)
+    activated = 0 if row["activation"] in ("none", "relu") else stored_share(row)
+    if row["swapped"]:
+        return c["general_output_cycles"] + activated * c["general_activation_output_cycles"]
+    if not row["fused"]:
+        return c["epilogue_output_cycles"]
+    if has_own_epilogue(row):
+        return c["epilogue_output_cycles"] + c["fused_output_cycles"] + activated * c["activation_output_cycles"]
+    crowded = c["crowded_output_cycles"] if consumer_accumulators(row) > 128 else 0
+    return c["other_output_cycles"] + crowded + activated * c["other_activation_output_cycles"]
 
 
 def memory_cycles(row: dict, c: dict[str, float], sms: float, in_step: bool) -> float:

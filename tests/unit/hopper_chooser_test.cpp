@@ -203,3 +203,39 @@ TEST_CASE("on 9.0, stream-K divides only what L2 holds, and a choice is remember
     }
     CHECK(uses_stream_k(256, 256, 65536));  // one cluster's tile is all of D: nothing is read twice
 }
+
+TEST_CASE("on 9.0, a large product with an activation runs on a kernel that has code of its own for it")
+{
+    const DeviceProperties device = device_of(9, 0);
+    const auto table = kernels::hopper_kernels(2);
+    if (table.empty()) {
+        MESSAGE("skipped: this build has no code for compute capability 9.0");
+        return;
+    }
+    GemmProblem problem = problem_of(16384, 8192, 2048);
+    problem.input = problem.output = ElementType::bf16;
+    problem.b.row_major = false;
+    problem.bias = BiasAxis::per_column;
+    for (const Activation activation : {Activation::gelu, Activation::silu}) {
+        problem.activation = activation;
+        const detail::KernelChoice chosen = detail::choose_hopper(detail::resolved(problem), device);
+        CHECK(table[chosen.config].streams_parts);
+    }
+}
+
+TEST_CASE("on 9.0, a few rows of a column-major A that begin inside a sector are loaded for wide tiles")
+{
+    const DeviceProperties device = device_of(9, 0);
+    const auto table = kernels::hopper_kernels(2);
+    if (table.empty()) {
+        MESSAGE("skipped: this build has no code for compute capability 9.0");
+        return;
+    }
+    const auto chosen_tile_n = [&](std::int64_t m) {
+        GemmProblem problem = problem_of(m, 12160, 512);
+        problem.input = problem.output = ElementType::bf16;
+        problem.a.row_major = false;
+        return table[detail::choose_hopper(detail::resolved(problem), device).config].tile_n;
+    };
+    CHECK(chosen_tile_n(24) > chosen_tile_n(32));
+}

@@ -33,6 +33,7 @@ constexpr double pair_cycles = 400;                 // until a tile's second con
 constexpr double latency_cycles = 2510;             // latency of the ring, from a free stage to the next
 constexpr double multicast_bytes_per_cycle = 40;    // per CTA, if the CTAs of a cluster load for each other
 constexpr double straddled_bytes_per_cycle = 34;    // per CTA, of rows that begin inside a sector
+constexpr double straddled_line_cycles = 12;        // if they are along M or N, and narrower than a line of a stage
 constexpr double repeated_bytes_per_cycle = 29000;  // all SMs together, of data that several clusters read
 constexpr double small_operand_share = 0.11;        // of that, for the smaller operand: many clusters read it at once
 constexpr double cluster_cycles = 285;              // to start and end together, for each doubling of the cluster
@@ -50,6 +51,9 @@ constexpr double overlap_cycles = 1000;  // of the start, saved by a kernel that
 // products on an H200: docs/notes/hopper-chooser.md.
 constexpr double fused_output_cycles = 0.04;
 constexpr double activation_output_cycles = 0.17;         // of any but ReLU
+constexpr double other_output_cycles = 1;                 // instead, of an epilogue without code of its own
+constexpr double other_activation_output_cycles = 0.42;   // of any but ReLU, in it
+constexpr double crowded_output_cycles = 1.15;            // more, in it, beside more than 128 accumulators
 constexpr double general_activation_output_cycles = 1.4;  // of any of these, without TMA
 constexpr double ingest_bytes_out_of_step = 60;           // instead of ingest_bytes_per_cycle, after a tile with a C
 // Fitted to the times of seven configurations for four products of f8e4m3 with sums in two levels, on one H200.
@@ -121,7 +125,16 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
         return straddles ? straddled_bytes_per_cycle : shared ? multicast_bytes_per_cycle : ingest_bytes_per_cycle;
     };
     const double loads = (a_bytes + b_bytes) / (in_step ? ingest_bytes_per_cycle : ingest_bytes_out_of_step);
-    const double asked = a_bytes / choice.cluster_n / asked_rate(true) + b_bytes / choice.cluster_m / asked_rate(false);
+    // TMA asks for such lines one by one.
+    const auto narrow_lines = [&](bool of_a) {
+        const bool k_major = of_a ? shape.a_k_major : shape.b_k_major;
+        const auto line = 128 / static_cast<std::int64_t>(size_of(problem.input));
+        const bool narrow = !k_major && (of_a ? shape.m : shape.n) < line;
+        return narrow && loads_straddle(problem, shape, choice, of_a) ? static_cast<double>(kernel.block_k) : 0;
+    };
+    const double lines = narrow_lines(true) / choice.cluster_n + narrow_lines(false) / choice.cluster_m;
+    const double asked = a_bytes / choice.cluster_n / asked_rate(true) +
+                         b_bytes / choice.cluster_m / asked_rate(false) + lines * straddled_line_cycles;
     const double copied_rows = (shape.a_by_threads ? rows : 0) + (shape.b_by_threads ? columns : 0);
     const double copies = kernel.copies ? copied_rows * 128 / copied_bytes_per_cycle : 0;
 
@@ -130,18 +143,20 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
     return std::max(alone, std::max({tensor, loads, copies}) * beside);
 }
 
-double activation_cycles(Activation activation, bool by_tma)
+HopperEpilogue epilogue_of(const GemmProblem& problem)
 {
-    switch (activation) {
-        case Activation::none:
-        case Activation::relu: return 0;
-        case Activation::gelu:
-        case Activation::gelu_tanh:
-        case Activation::silu:
-        case Activation::sigmoid:
-        case Activation::tanh: break;
+    BiasAxis bias = problem.bias;
+    if (is_transposed(problem) && bias != BiasAxis::none) {
+        bias = bias == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
     }
-    return by_tma ? activation_output_cycles : general_activation_output_cycles;
+    return {.d = problem.output,
+            .c = problem.output,
+            .has_c = problem.has_c,
+            .bias = bias,
+            .activation = problem.activation,
+            .gating = problem.gating,
+            .has_scale_vectors = problem.row_scales || problem.column_scales,
+            .has_pre_activation = problem.has_pre_activation};
 }
 
 /// Columns of D per column of A * B: of gated pairs, one is activated and their product stored.
@@ -150,13 +165,24 @@ double stored_share(const GemmProblem& problem) { return problem.gating == Gatin
 /// Cycles per column of A * B that a consumer needs besides those of its row.
 double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, const KernelChoice& choice)
 {
-    const bool plain = !problem.has_c && problem.bias == BiasAxis::none && problem.activation == Activation::none &&
-                       !problem.has_pre_activation && !is_float8(problem.output) && !problem.row_scales &&
-                       !problem.column_scales && problem.gating == Gating::none;
     const std::size_t d_columns = static_cast<std::size_t>(kernel.tile_n) / (problem.gating == Gating::none ? 1 : 2);
     const bool by_tma = !choice.swapped && d_columns * size_of(problem.output) % 16 == 0;
-    const double chain = !by_tma ? general_output_cycles : epilogue_output_cycles + (plain ? 0 : fused_output_cycles);
-    return chain + activation_cycles(problem.activation, by_tma) * stored_share(problem);
+    const bool activates = problem.activation != Activation::none && problem.activation != Activation::relu;
+    const double activated = activates ? stored_share(problem) : 0;
+    if (!by_tma) {
+        return general_output_cycles + activated * general_activation_output_cycles;
+    }
+    const kernels::HopperFinishing finishing = finishing_of(epilogue_of(problem), kernel, kernel.carries_c);
+    if (finishing == kernels::HopperFinishing::plain) {
+        return epilogue_output_cycles;
+    }
+    if (finishing != kernels::HopperFinishing::other) {
+        return epilogue_output_cycles + fused_output_cycles + activated * activation_output_cycles;
+    }
+    const int consumer_rows =
+        kernel.ping_pong || kernel.stages_in_turn > 1 ? kernel.tile_m : kernel.tile_m / kernel.consumers;
+    const bool is_crowded = consumer_rows * kernel.tile_n / 128 > 128;
+    return other_output_cycles + (is_crowded ? crowded_output_cycles : 0) + activated * other_activation_output_cycles;
 }
 
 /// Cycles that memory and L2 need to serve all CTAs. `sms`: SMs that would do all work if each did as much as the busiest

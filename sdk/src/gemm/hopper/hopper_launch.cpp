@@ -121,40 +121,16 @@ bool is_d_addressable(const TmaMatrix& d, int tile_columns)
     return tile_columns * d.element_bytes % tma_alignment == 0 && d.is_addressable() && d.has_whole_chunks();
 }
 
-/// Returns which of the kernel's straight-line epilogues computes `gemm`, if TMA can store D.
-kernels::HopperFinishing finishing_of(const kernels::GemmArguments& gemm, const HopperKernel& kernel, bool carries_c)
+HopperEpilogue epilogue_of(const kernels::GemmArguments& gemm)
 {
-    using kernels::HopperFinishing;
-    if (gemm.has_scale_vectors() || gemm.pre_activation.data != nullptr || is_float8(gemm.d_type)) {
-        return HopperFinishing::other;
-    }
-    if (gemm.gating != Gating::none) {
-        const bool is_streamed = kernel.streams_parts && size_of(gemm.d_type) == 2 && gemm.beta == 0 &&
-                                 gemm.bias_axis != BiasAxis::per_row && gemm.activation == Activation::silu;
-        return is_streamed ? HopperFinishing::gated_silu : HopperFinishing::other;
-    }
-    const bool adds_nothing = gemm.bias_axis == BiasAxis::none && gemm.activation == Activation::none;
-    if (gemm.beta == 0 && adds_nothing) {
-        return HopperFinishing::plain;
-    }
-    if (!kernel.streams || size_of(gemm.d_type) != 2) {
-        return HopperFinishing::other;
-    }
-    if (gemm.beta != 0) {
-        return carries_c && adds_nothing && size_of(gemm.c_type) == 2 ? HopperFinishing::residual
-                                                                      : HopperFinishing::other;
-    }
-    if (gemm.bias_axis == BiasAxis::per_row) {
-        return HopperFinishing::other;
-    }
-    switch (gemm.activation) {
-        case Activation::none:
-        case Activation::relu: return HopperFinishing::bias;
-        case Activation::gelu_tanh: return HopperFinishing::bias_gelu_tanh;
-        case Activation::gelu: return kernel.streams_parts ? HopperFinishing::bias_gelu : HopperFinishing::other;
-        case Activation::silu: return kernel.streams_parts ? HopperFinishing::bias_silu : HopperFinishing::other;
-        default: return HopperFinishing::other;
-    }
+    return {.d = gemm.d_type,
+            .c = gemm.c_type,
+            .has_c = gemm.beta != 0,
+            .bias = gemm.bias_axis,
+            .activation = gemm.activation,
+            .gating = gemm.gating,
+            .has_scale_vectors = gemm.has_scale_vectors(),
+            .has_pre_activation = gemm.pre_activation.data != nullptr};
 }
 
 /// Returns how many columns of D one TMA store writes, unless the rest of a tile has fewer.
@@ -201,7 +177,7 @@ void encode_epilogue(kernels::HopperArguments& arguments, const DeviceProperties
         arguments.work.c_slots =
             static_cast<std::uint32_t>(c.element_bytes == 4 ? kernel.c_slots_f32 : kernel.c_slots_16_bit);
     }
-    arguments.finishing = finishing_of(gemm, kernel, arguments.work.c_slots > 0);
+    arguments.finishing = finishing_of(epilogue_of(gemm), kernel, arguments.work.c_slots > 0);
 
     const int tile_columns = tile_columns_of_d(gemm, kernel);
     const int width = store_width(gemm, kernel, arguments.finishing);
@@ -220,6 +196,41 @@ void encode_epilogue(kernels::HopperArguments& arguments, const DeviceProperties
 }
 
 }  // namespace
+
+kernels::HopperFinishing finishing_of(const HopperEpilogue& epilogue, const HopperKernel& kernel, bool carries_c)
+{
+    using kernels::HopperFinishing;
+    if (epilogue.has_scale_vectors || epilogue.has_pre_activation || is_float8(epilogue.d)) {
+        return HopperFinishing::other;
+    }
+    if (epilogue.gating != Gating::none) {
+        const bool is_streamed = kernel.streams_parts && size_of(epilogue.d) == 2 && !epilogue.has_c &&
+                                 epilogue.bias != BiasAxis::per_row && epilogue.activation == Activation::silu;
+        return is_streamed ? HopperFinishing::gated_silu : HopperFinishing::other;
+    }
+    const bool adds_nothing = epilogue.bias == BiasAxis::none && epilogue.activation == Activation::none;
+    if (!epilogue.has_c && adds_nothing) {
+        return HopperFinishing::plain;
+    }
+    if (!kernel.streams || size_of(epilogue.d) != 2) {
+        return HopperFinishing::other;
+    }
+    if (epilogue.has_c) {
+        return carries_c && adds_nothing && size_of(epilogue.c) == 2 ? HopperFinishing::residual
+                                                                     : HopperFinishing::other;
+    }
+    if (epilogue.bias == BiasAxis::per_row) {
+        return HopperFinishing::other;
+    }
+    switch (epilogue.activation) {
+        case Activation::none:
+        case Activation::relu: return HopperFinishing::bias;
+        case Activation::gelu_tanh: return HopperFinishing::bias_gelu_tanh;
+        case Activation::gelu: return kernel.streams_parts ? HopperFinishing::bias_gelu : HopperFinishing::other;
+        case Activation::silu: return kernel.streams_parts ? HopperFinishing::bias_silu : HopperFinishing::other;
+        default: return HopperFinishing::other;
+    }
+}
 
 HopperShape hopper_shape(const GemmProblem& problem, bool swapped)
 {

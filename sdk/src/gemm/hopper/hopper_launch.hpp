@@ -37,6 +37,22 @@ struct HopperShape {
 
 HopperShape hopper_shape(const GemmProblem& problem, bool swapped);
 
+/// What follows the sums of products, as the kernel sees it: transposed if D is column-major, and again if swapped.
+struct HopperEpilogue {
+    ElementType d;
+    ElementType c;
+    bool has_c;
+    BiasAxis bias;
+    Activation activation;
+    Gating gating;
+    bool has_scale_vectors;
+    bool has_pre_activation;
+};
+
+/// Returns which of the kernel's epilogues computes it, if TMA can store D. @param carries_c  C comes through the ring
+kernels::HopperFinishing finishing_of(const HopperEpilogue& epilogue, const kernels::HopperKernel& kernel,
+                                      bool carries_c);
+
 /// Returns nothing if the Hopper kernels give the right answer for `problem` on `device`. `problem` must be resolved.
 std::optional<Refusal> find_hopper_refusal(const GemmProblem& problem, const DeviceProperties& device);
 
