@@ -4,11 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "device_fixture.hpp"
 #include "support/test_main.hpp"
+#include "tessera/tile/program.hpp"
 #include "tile_clusters.hpp"
 
 using namespace tessera;
@@ -32,7 +34,10 @@ struct Counts {
     int overwritten = 0;  // elements behind the rows of D, and behind D
 };
 
-Counts run(const ClusterProgram& program, std::int64_t m, std::int64_t n, std::int64_t k)
+using Launch = std::function<tile::LaunchReport(StreamRef, const ClusterProduct&)>;
+
+/// Launches `program` by `launch`.
+Counts run(const ClusterProgram& program, std::int64_t m, std::int64_t n, std::int64_t k, const Launch& launch)
 {
     constexpr std::int64_t gap = 8;
     const Stream stream;
@@ -44,7 +49,7 @@ Counts run(const ClusterProgram& program, std::int64_t m, std::int64_t n, std::i
     auto d = DeviceBuffer<bf16>::from_host(
         stream, std::vector<bf16>(static_cast<std::size_t>((m + program.m) * stride), bf16(77.0F)));
     Counts counts;
-    counts.report = program.launch(stream, {device_a.matrix(m, k), device_b.matrix(k, n), d.matrix(m, n, stride)});
+    counts.report = launch(stream, {device_a.matrix(m, k), device_b.matrix(k, n), d.matrix(m, n, stride)});
     const auto result = d.to_vector();
     for (std::int64_t i = 0; i < m + program.m; ++i) {
         for (std::int64_t j = 0; j < stride; ++j) {
@@ -64,44 +69,69 @@ Counts run(const ClusterProgram& program, std::int64_t m, std::int64_t n, std::i
     return counts;
 }
 
+void check(const ClusterProgram& program, const Launch& launch)
+{
+    CAPTURE(program.name);
+    const bool hopper = Device::current().properties().compute_capability_major == 9;
+    const int rows = program.rows;
+    const int columns = program.columns;
+    // In tiles: whole clusters; clusters with places outside; more clusters than run at once.
+    for (const auto& [down, across] : {std::pair{rows, columns}, {rows + 1, columns + 1}, {2 * rows + 1, 48}}) {
+        const std::int64_t ragged = program.whole_tiles ? 0 : 8;
+        const std::int64_t m = down * program.m - ragged;
+        const std::int64_t n = across * program.n - ragged;
+        const std::int64_t k = program.most_k > 0 ? 56 : program.whole_tiles ? 128 : 136;
+        CAPTURE(down);
+        CAPTURE(across);
+        const Counts counts = run(program, m, n, k, launch);
+        CAPTURE(counts.report.cluster_reason);
+        CHECK(counts.wrong == 0);
+        CHECK(counts.overwritten == 0);
+        if (hopper) {
+            CHECK(counts.report.instructions == tile::Instructions::wgmma);
+            CHECK(counts.report.cluster == (program.is_refused ? 1 : rows * columns));
+            CHECK(counts.report.cluster_reason.empty() == !program.is_refused);
+            CHECK(counts.report.ctas % static_cast<unsigned>(counts.report.cluster) == 0);
+        } else {
+            CHECK(counts.report.cluster_reason.empty() == (counts.report.cluster == rows * columns));
+        }
+    }
+}
+
 }  // namespace
 
 TEST_CASE("programs in clusters are right at every edge, and the report says whether there are clusters")
 {
-    const DeviceProperties& device = Device::current().properties();
-    const bool hopper = device.compute_capability_major == 9;
     for (int index = 0; index < cluster_program_count(); ++index) {
         const ClusterProgram& program = cluster_program(index);
-        CAPTURE(program.name);
-        const int rows = program.rows;
-        const int columns = program.columns;
-        // In tiles: whole clusters; clusters with places outside; more clusters than run at once.
-        for (const auto& [down, across] : {std::pair{rows, columns}, {rows + 1, columns + 1}, {2 * rows + 1, 48}}) {
-            const std::int64_t ragged = program.whole_tiles ? 0 : 8;
-            const std::int64_t m = down * program.m - ragged;
-            const std::int64_t n = across * program.n - ragged;
-            const std::int64_t k = program.most_k > 0 ? 56 : program.whole_tiles ? 128 : 136;
-            CAPTURE(down);
-            CAPTURE(across);
-            const Counts counts = run(program, m, n, k);
-            CAPTURE(counts.report.cluster_reason);
-            CHECK(counts.wrong == 0);
-            CHECK(counts.overwritten == 0);
-            if (hopper) {
-                CHECK(counts.report.instructions == tile::Instructions::wgmma);
-                CHECK(counts.report.cluster == (program.is_refused ? 1 : rows * columns));
-                CHECK(counts.report.cluster_reason.empty() == !program.is_refused);
-                CHECK(counts.report.ctas % static_cast<unsigned>(counts.report.cluster) == 0);
-            } else {
-                CHECK(counts.report.cluster_reason.empty() == (counts.report.cluster == rows * columns));
+        check(program, program.launch);
+    }
+}
+
+TEST_CASE("so are those that are compiled at run time")
+{
+    const auto source = tile::Program::from_file(TESSERA_CLUSTER_PROGRAMS);
+    // One of each kind: each is compiled for some seconds.
+    for (const char* name :
+         {"1x2", "2x2", "2x2 of whole tiles", "holds A", "cuts A's bands", "asks for a row", "shares nothing"}) {
+        for (int index = 0; index < cluster_program_count(); ++index) {
+            const ClusterProgram& program = cluster_program(index);
+            if (program.name != name) {
+                continue;
             }
+            const tile::Kernel kernel = source.kernel(program.type);
+            check(program, [&](StreamRef stream, const ClusterProduct& p) {
+                return program.takes_k ? kernel.launch(stream, p.a, p.b, p.d, static_cast<int>(p.a.columns()))
+                                       : kernel.launch(stream, p.a, p.b, p.d);
+            });
         }
     }
 }
 
 TEST_CASE("an output that is smaller than a cluster is computed by single CTAs")
 {
-    const Counts counts = run(cluster_program(3), 64, 128, 128);
+    const ClusterProgram& program = cluster_program(3);
+    const Counts counts = run(program, 64, 128, 128, program.launch);
     CHECK(counts.wrong == 0);
     CHECK(counts.report.cluster == 1);
     CHECK(counts.report.cluster_reason.size() > 0);

@@ -1,12 +1,25 @@
 #include "tile_clusters.hpp"
 
 #include <array>
+#include <initializer_list>
 
 #include "tile_clusters.cuh"
 
 namespace tessera::test {
 
 namespace {
+
+/// Names an instance of a template of tile_clusters.cuh.
+std::string type_of(const std::string& name, std::initializer_list<std::string> arguments)
+{
+    std::string type = "tessera::test::" + name;
+    char before = '<';
+    for (const std::string& argument : arguments) {
+        type += before + argument;
+        before = ',';
+    }
+    return type + ">";
+}
 
 template <int M, int N, int Rows, int Columns, bool WholeTiles = false>
 ClusterProgram gemm()
@@ -21,16 +34,30 @@ ClusterProgram gemm()
             0,
             [](StreamRef stream, const ClusterProduct& p) {
                 return tile::launch(stream, ClusterGemm<M, N, Rows, Columns, WholeTiles>{p.a, p.b, p.d});
-            }};
+            },
+            type_of("ClusterGemm", {std::to_string(M), std::to_string(N), std::to_string(Rows), std::to_string(Columns),
+                                    WholeTiles ? "true" : "false"}),
+            false};
 }
 
 template <Otherwise How, int Rows, int Columns>
 ClusterProgram other(const char* name, bool is_refused, int most_k = 0)
 {
-    return {name, 64, 64, Rows, Columns, false, is_refused, most_k, [](StreamRef stream, const ClusterProduct& p) {
+    return {name,
+            64,
+            64,
+            Rows,
+            Columns,
+            false,
+            is_refused,
+            most_k,
+            [](StreamRef stream, const ClusterProduct& p) {
                 return tile::launch(stream,
                                     OtherGemm<How, Rows, Columns>{p.a, p.b, p.d, static_cast<int>(p.a.columns())});
-            }};
+            },
+            type_of("OtherGemm", {"tessera::test::Otherwise(" + std::to_string(static_cast<int>(How)) + ")",
+                                  std::to_string(Rows), std::to_string(Columns)}),
+            true};
 }
 
 const std::array programs{gemm<64, 64, 2, 1>(),

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Products in clusters, which tile_clusters.cu compiles.
+/// Products in clusters, which tile_clusters.cu compiles ahead of time.
 
 #include <string>
 
@@ -25,6 +25,8 @@ struct ClusterProgram {
     bool is_refused;  // on Hopper: it runs in single CTAs
     int most_k;       // 0: any
     tile::LaunchReport (*launch)(StreamRef stream, const ClusterProduct& product);
+    std::string type;  // in tile_clusters.cuh
+    bool takes_k;      // behind its matrices
 };
 
 /// Returns how many programs there are.

@@ -239,6 +239,7 @@ std::shared_ptr<const LoadedProgram> load(const std::shared_ptr<const NotedProgr
     };
     find(loaded->by_tma, "tessera_tile_by_tma");
     find(loaded->wgmma, "tessera_tile_wgmma");
+    find(loaded->clusters, "tessera_tile_clusters");
     if (program->notes.tcgen05) {
         find(loaded->tcgen05, "tessera_tile_tcgen05");
         find(loaded->pairs, "tessera_tile_pairs");

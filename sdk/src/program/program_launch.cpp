@@ -237,6 +237,10 @@ Plan Packed::plan(const PlanNotes& notes) const
         }
     }
     plan.gathers = notes.gathers;
+    plan.reads_row = notes.reads_row;
+    plan.reads_column = notes.reads_column;
+    plan.streams_rows = notes.streams_rows;
+    plan.streams_columns = notes.streams_columns;
     plan.by_tma = !notes.gathers;
     const auto need_map = [&](std::size_t i) { plan.by_tma = plan.by_tma && has_map_[i]; };
     for (const auto& bands : notes.streams) {
@@ -299,11 +303,13 @@ LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgume
     const detail::Candidates candidates{.mma_sync = candidate(loaded.mma_sync, members.threads_mma_sync),
                                         .mma_sync_by_tma = candidate(loaded.by_tma, members.threads_by_tma),
                                         .wgmma = candidate(loaded.wgmma, members.threads_wgmma),
+                                        .clusters = candidate(loaded.clusters, members.threads_wgmma),
                                         .tcgen05 = candidate(loaded.tcgen05, members.threads_tcgen05),
                                         .pairs = candidate(loaded.pairs, members.threads_tcgen05)};
     const detail::Choice choice = detail::choose(packed.plan(), packed.tcgen05_plan(), on.stream, candidates,
                                                  {.stages = static_cast<int>(members.stages),
                                                   .cluster = static_cast<int>(members.cluster),
+                                                  .cluster_columns = static_cast<int>(members.cluster_columns),
                                                   .pairs = members.pairs},
                                                  on.caller);
     const LaunchReport& report = choice.report;
@@ -311,22 +317,27 @@ LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgume
         return report;
     }
     const bool by_tcgen05 = report.instructions == Instructions::tcgen05;
+    const bool in_clusters = !by_tcgen05 && report.cluster > 1;
     const detail::Candidate& chosen = report.pairs                                 ? candidates.pairs
                                       : by_tcgen05                                 ? candidates.tcgen05
+                                      : in_clusters                                ? candidates.clusters
                                       : report.instructions == Instructions::wgmma ? candidates.wgmma
                                       : report.by_tma                              ? candidates.mma_sync_by_tma
                                                                                    : candidates.mma_sync;
     LaunchConfig config(on.stream, {report.ctas}, {static_cast<unsigned>(chosen.threads)}, on.caller);
     config.shared_memory_bytes(report.shared_memory_bytes);
-    if (report.pairs) {
-        config.cluster({2});
+    if (report.cluster > 1) {
+        config.cluster({static_cast<unsigned>(report.cluster)});
     }
     if (report.instructions != Instructions::mma_sync) {
         config.programmatic_dependent_launch();
     }
     detail::SharedMemory memory = choice.memory;
     detail::TensorMemory tensor_memory = choice.tensor_memory;
-    void* parameters[] = {packed.data(), &memory, &tensor_memory};  // only tcgen05's kernels have the third
+    TileRaster groups = choice.groups;
+    void* const third = in_clusters ? static_cast<void*>(&groups) : &tensor_memory;
+    void* parameters[] = {packed.data(), &memory,
+                          third};  // only tcgen05's kernels and those in clusters have the third
     tessera::detail::launch_kernel(chosen.kernel, config, parameters);
     return report;
 }

@@ -202,6 +202,12 @@ private:
                 {member(value(0)), static_cast<Along>(bytes(value(1))), static_cast<Along>(bytes(value(2)))});
         } else if (what == "gather") {
             notes_.gathers = true;
+        } else if (what == "place_is_read") {
+            notes_.reads_row = notes_.reads_row || may_be_true(value(0));
+            notes_.reads_column = notes_.reads_column || may_be_true(value(1));
+        } else if (what == "shared_bands") {
+            notes_.streams_rows = notes_.streams_rows || is_true(value(0));
+            notes_.streams_columns = notes_.streams_columns || is_true(value(1));
         } else if (what == "stream") {
             notes_.stage_bytes = std::max(notes_.stage_bytes, bytes(value(0)));
             notes_.streams.emplace_back();
@@ -211,7 +217,7 @@ private:
             notes_.streams.back().push_back(
                 {member(value(0)),
                  along_columns.kind == Content::Kind::number ? std::optional(along_columns.value != 0) : std::nullopt,
-                 is_whole == Content{Content::Kind::number, 1}});
+                 is_true(is_whole)});
         } else if (what == "held") {
             notes_.held_bytes = std::max(notes_.held_bytes, bytes(value(0)));
             notes_.held = std::max(notes_.held, static_cast<int>(bytes(value(1))));
@@ -251,6 +257,8 @@ private:
         }
     }
 
+    static bool is_true(const Content& content) { return content == Content{Content::Kind::number, 1}; }
+    static bool may_be_true(const Content& content) { return !(content == Content{Content::Kind::number, 0}); }
     /// A number that the program must tell.
     static std::size_t bytes(const Content& content)
     {

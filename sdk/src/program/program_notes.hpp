@@ -48,7 +48,11 @@ struct PlanNotes {
     std::vector<MemberNumber> held_members;
     std::vector<NotedLoad> loads;
     std::vector<NotedWhole> whole;
-    bool gathers = false;  // a stream has rows that a vector names
+    bool gathers = false;    // a stream has rows that a vector names
+    bool reads_row = false;  // of a place
+    bool reads_column = false;
+    bool streams_rows = false;  // a stream has a band that places beside each other have
+    bool streams_columns = false;
     std::vector<std::vector<NotedBand>> streams;
 };
 

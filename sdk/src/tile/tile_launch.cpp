@@ -219,12 +219,9 @@ struct ClusterShape {
 ClusterShape cluster_of(const Hints& hints) { return {hints.cluster / hints.cluster_columns, hints.cluster_columns}; }
 
 /// Returns why a program runs on wgmma without the clusters that its hints want; nothing if it runs in them.
-std::string_view why_not_in_clusters_of_hopper(const Plan& plan, const Candidates& candidates, const Hints& hints)
+std::string_view why_not_in_clusters_of_hopper(const Plan& plan, const Hints& hints)
 {
     const ClusterShape shape = cluster_of(hints);
-    if (candidates.clusters.kernel == nullptr) {
-        return "a program that is compiled at run time runs in single CTAs on Hopper";
-    }
     if (!(plan.streams_rows && shape.columns > 1) && !(plan.streams_columns && shape.rows > 1)) {
         return "the CTAs of a cluster would stream nothing that they share: row(at) is the same for places beside each "
                "other, column(at) for those above each other";
@@ -241,8 +238,7 @@ std::string_view why_not_in_clusters_of_hopper(const Plan& plan, const Candidate
 }
 
 /// Returns why a launch has not the clusters that hints want; nothing if it has.
-std::string_view why_not_in_clusters(const LaunchReport& report, const Plan& plan, const Candidates& candidates,
-                                     const Hints& hints)
+std::string_view why_not_in_clusters(const LaunchReport& report, const Plan& plan, const Hints& hints)
 {
     if (hints.cluster == 0 || hints.cluster == report.cluster) {
         return {};
@@ -251,7 +247,7 @@ std::string_view why_not_in_clusters(const LaunchReport& report, const Plan& pla
         return report.pairs ? "on tcgen05, clusters are pairs of CTAs: larger ones are not used" : report.reason;
     }
     return report.instructions == Instructions::wgmma
-               ? why_not_in_clusters_of_hopper(plan, candidates, hints)
+               ? why_not_in_clusters_of_hopper(plan, hints)
                : "mma.sync loads by threads: its CTAs share nothing that a cluster could load";
 }
 
@@ -331,7 +327,7 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
         report.stages = memory.stages;
         report.shared_memory_bytes = memory.bytes;
         report.cluster = report.pairs ? 2 : std::max(report.cluster, 1);
-        report.cluster_reason = why_not_in_clusters(report, plan, candidates, hints);
+        report.cluster_reason = why_not_in_clusters(report, plan, hints);
         choice.memory = memory;
         return choice;
     };
@@ -356,7 +352,7 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
     const bool has_roles = device.has_tensor_maps && has_code(candidates.wgmma);
     if (has_roles && streams && plan.by_tma) {
         report.by_tma = true;
-        if (hints.cluster > 1 && why_not_in_clusters_of_hopper(plan, candidates, hints).empty()) {
+        if (hints.cluster > 1 && why_not_in_clusters_of_hopper(plan, hints).empty()) {
             constexpr std::int64_t raster_band = 8;  // rows of places, as without clusters
             const ClusterShape shape = cluster_of(hints);
             const std::int64_t rows = divided_up(plan.grid[0], shape.rows);

@@ -299,13 +299,22 @@ __global__ void __launch_bounds__(threads_of_kernel<With, Program>())
     run_program<With>(program, memory);
 }
 
+/// Runs a program on wgmma in a cluster of CTAs that loads together, if its hints want one.
+template <class Program>
+TESSERA_TILE void run_program_in_clusters(const Program& program, const SharedMemory& memory, const TileRaster& groups)
+{
+    if constexpr (program_hints<Program>.cluster > 1) {
+        run_program<Instructions::wgmma, program_hints<Program>.cluster>(program, memory, &groups);
+    }
+}
+
 /// The same for a cluster of CTAs that loads together.
 template <class Program>
 __global__ void __launch_bounds__(threads_of_kernel<Instructions::wgmma, Program>())
     tile_kernel_in_clusters(const __grid_constant__ Program program, const SharedMemory memory,
                             const __grid_constant__ TileRaster groups)
 {
-    run_program<Instructions::wgmma, program_hints<Program>.cluster>(program, memory, &groups);
+    run_program_in_clusters(program, memory, groups);
 }
 
 /// The same for mma.sync where TMA fills the stages.

@@ -34,8 +34,16 @@ __device__ __forceinline__ void note_matrix(const Memory& memory)
 }
 
 __device__ __forceinline__ void note_device(int) {}
-__device__ __forceinline__ void note_place_is_read(bool, bool) {}  // these programs run in no clusters
-__device__ __forceinline__ void note_shared_bands(bool, bool) {}
+
+__device__ __forceinline__ void note_place_is_read(bool row, bool column)
+{
+    asm volatile("// tessera.place_is_read %0 %1" ::"r"(row ? 1 : 0), "r"(column ? 1 : 0));
+}
+
+__device__ __forceinline__ void note_shared_bands(bool of_rows, bool of_columns)
+{
+    asm volatile("// tessera.shared_bands %0 %1" ::"r"(of_rows ? 1 : 0), "r"(of_columns ? 1 : 0));
+}
 
 template <class Machine, class Memory>
 __device__ __forceinline__ void note_places(const Memory& memory, std::int64_t, std::int64_t)

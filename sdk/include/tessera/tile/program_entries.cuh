@@ -159,6 +159,7 @@ constexpr ProgramMembers members_of()
     members.threads_by_tma = static_cast<std::uint32_t>(threads_of_kernel_by_tma<Program>());
     members.threads_tcgen05 = static_cast<std::uint32_t>(threads_of_kernel<Instructions::tcgen05, Program>());
     members.cluster = static_cast<std::uint32_t>(program_hints<Program>.cluster);
+    members.cluster_columns = static_cast<std::uint32_t>(program_hints<Program>.cluster_columns);
     members.pairs = program_hints<Program>.pairs;
     members.stages = static_cast<std::uint32_t>(program_hints<Program>.stages);
     return members;
@@ -196,6 +197,15 @@ __global__ void __launch_bounds__(
                        const tessera::tile::detail::SharedMemory memory)
 {
     tessera::tile::detail::run_program<tessera::tile::Instructions::wgmma>(program, memory);
+}
+/// Empty if the program's hints want no clusters.
+__global__ void __launch_bounds__(
+    tessera::tile::detail::threads_of_kernel<tessera::tile::Instructions::wgmma, TESSERA_TILE_PROGRAM>())
+    tessera_tile_clusters(const __grid_constant__ TESSERA_TILE_PROGRAM program,
+                          const tessera::tile::detail::SharedMemory memory,
+                          const __grid_constant__ tessera::TileRaster groups)
+{
+    tessera::tile::detail::run_program_in_clusters(program, memory, groups);
 }
 #endif
 #if defined(__CUDA_ARCH_FAMILY_SPECIFIC__) && \

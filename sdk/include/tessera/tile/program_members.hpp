@@ -58,6 +58,7 @@ struct ProgramMembers {
     std::uint32_t threads_tcgen05 = 0;
     std::uint32_t stages = 0;  // that its hints wish
     std::uint32_t cluster = 0;
+    std::uint32_t cluster_columns = 1;
     bool pairs = false;  // that its hints allow
     Member of[most_members];
 };
