@@ -96,12 +96,12 @@ programs=(
     "all light examples/tile_programs/tile_softmax"
     "all light examples/tile_programs/tile_layer_norm"
     "all light examples/tile_programs/tile_transpose"
-    "a100,h200,b200 light examples/tile_programs/tile_gemm"
-    "a100,h200,b200 light examples/tile_programs/tile_gemm_epilogue"
-    "a100,h200,b200 light examples/tile_programs/tile_gated_mlp"
-    "a100,h200,b200 light examples/tile_programs/tile_attention"
-    "a100,h200,b200 light examples/tile_programs/tile_grouped_gemm"
-    "a100,h200,b200 light examples/tile_programs/tile_run_time"
+    "a100,h200,b200,rtx5090 light examples/tile_programs/tile_gemm"
+    "a100,h200,b200,rtx5090 light examples/tile_programs/tile_gemm_epilogue"
+    "a100,h200,b200,rtx5090 light examples/tile_programs/tile_gated_mlp"
+    "a100,h200,b200,rtx5090 light examples/tile_programs/tile_attention"
+    "a100,h200,b200,rtx5090 light examples/tile_programs/tile_grouped_gemm"
+    "a100,h200,b200,rtx5090 light examples/tile_programs/tile_run_time"
 )
 
 # run <device> <program and arguments> <schedule> <seed>: prints what went wrong, if anything, and writes a line to $ended.
