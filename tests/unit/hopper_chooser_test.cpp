@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -212,6 +213,7 @@ TEST_CASE("on 9.0, a large product with an activation runs on a kernel that has 
         MESSAGE("skipped: this build has no code for compute capability 9.0");
         return;
     }
+    CHECK(std::ranges::any_of(table, [](const auto& kernel) { return kernel.streams && !kernel.streams_parts; }));
     GemmProblem problem = problem_of(16384, 8192, 2048);
     problem.input = problem.output = ElementType::bf16;
     problem.b.row_major = false;

@@ -362,10 +362,18 @@ kernels::GemmArguments transposed(kernels::GemmArguments arguments) noexcept
     std::swap(arguments.row_scales, arguments.column_scales);
     std::swap(arguments.d_row_stride, arguments.d_column_stride);
     std::swap(arguments.pre_activation.row_stride, arguments.pre_activation.column_stride);
-    if (arguments.bias_axis != BiasAxis::none) {
-        arguments.bias_axis = arguments.bias_axis == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
-    }
+    arguments.bias_axis = transposed(arguments.bias_axis);
     return arguments;
+}
+
+BiasAxis transposed(BiasAxis axis) noexcept
+{
+    switch (axis) {
+        case BiasAxis::none: break;
+        case BiasAxis::per_row: return BiasAxis::per_column;
+        case BiasAxis::per_column: return BiasAxis::per_row;
+    }
+    return axis;
 }
 
 TileRaster raster_of(const kernels::GemmArguments& arguments, std::int64_t tile_m, std::int64_t tile_n,

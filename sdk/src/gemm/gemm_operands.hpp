@@ -42,6 +42,9 @@ kernels::GemmArguments arguments_of(const GemmOperands& operands, const Epilogue
 /// Returns the parameters of the transposed product, D^T = B^T * A^T. A's and B's own scales stay where they are.
 kernels::GemmArguments transposed(kernels::GemmArguments arguments) noexcept;
 
+/// Returns the axis of the bias in the transposed product.
+BiasAxis transposed(BiasAxis axis) noexcept;
+
 /// Returns the raster of D cut into tiles of (tile_m, tile_n) elements, in groups of `band` tile rows.
 TileRaster raster_of(const kernels::GemmArguments& arguments, std::int64_t tile_m, std::int64_t tile_n,
                      std::uint32_t band) noexcept;

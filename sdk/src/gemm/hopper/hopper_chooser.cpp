@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "gemm/gemm_operands.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
 #include "gemm/hopper/hopper_repack.hpp"
 #include "gemm/workspace.hpp"
@@ -145,14 +146,10 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
 
 HopperEpilogue epilogue_of(const GemmProblem& problem)
 {
-    BiasAxis bias = problem.bias;
-    if (is_transposed(problem) && bias != BiasAxis::none) {
-        bias = bias == BiasAxis::per_row ? BiasAxis::per_column : BiasAxis::per_row;
-    }
     return {.d = problem.output,
             .c = problem.output,
             .has_c = problem.has_c,
-            .bias = bias,
+            .bias = is_transposed(problem) ? transposed(problem.bias) : problem.bias,
             .activation = problem.activation,
             .gating = problem.gating,
             .has_scale_vectors = problem.row_scales || problem.column_scales,
