@@ -76,7 +76,7 @@ TEST_CASE("no variant is eligible below compute capability 7.5, and some are fro
                               std::source_location::current()));
 }
 
-TEST_CASE("on a Hopper GPU, mma.sync runs 16-bit products whose short side is contiguous in memory, which was measured")
+TEST_CASE("on a Hopper GPU, mma.sync runs 16-bit products that are narrow, small or not aligned, which was measured")
 {
     const DeviceProperties device = device_of(9, 0);
     GemmProblem decode = problem_of(16, 4096, 4096);
@@ -94,10 +94,9 @@ TEST_CASE("on a Hopper GPU, mma.sync runs 16-bit products whose short side is co
     CHECK(runs(decode) == Variant::mma_sync);
     const std::string text = GemmPlan::explain(decode, device);
     CHECK(text.find("  runs: mma_sync as Mma") != std::string::npos);
-    CHECK(
-        text.find(
-            "  passed over: hopper: eligible, but measured slower where an operand's lines have 64 bytes or less\n") !=
-        std::string::npos);
+    CHECK(text.find(
+              "  passed over: hopper: eligible, but measured slower for so few rows, so short a K or such lines of an "
+              "operand\n") != std::string::npos);
     CHECK(GemmPlan::explain(decode, device, Variant::hopper).find("  runs: hopper as ") != std::string::npos);
 
     GemmProblem transposed = problem_of(4096, 16, 4096);
@@ -111,12 +110,32 @@ TEST_CASE("on a Hopper GPU, mma.sync runs 16-bit products whose short side is co
         change(problem);
         return runs(problem);
     };
+    // Lines of A along M, from 64 bytes to 128.
     CHECK(changed([](GemmProblem& problem) { problem.m = 32; }) == Variant::mma_sync);
     CHECK(changed([](GemmProblem& problem) { problem.m = 40; }) == Variant::hopper);
     CHECK(changed([](GemmProblem& problem) { problem.n = 32; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.m = 64, problem.k = 896; }) == Variant::mma_sync);
+    CHECK(changed([](GemmProblem& problem) { problem.m = 72, problem.k = 896; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.n = 32, problem.k = 896; }) == Variant::mma_sync);
+    // A few rows of D, and a few stages.
     CHECK(changed([](GemmProblem& problem) { problem.a.row_major = true; }) == Variant::hopper);
-    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 17; }) == Variant::hopper);
-    CHECK(changed([](GemmProblem& problem) { problem.b.address_alignment = 8; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.a.row_major = true, problem.k = 400; }) == Variant::mma_sync);
+    CHECK(changed([](GemmProblem& problem) { problem.a.row_major = true, problem.k = 400, problem.m = 24; }) ==
+          Variant::hopper);
+    GemmProblem columns_of_d = problem_of(4096, 16, 384);
+    columns_of_d.input = columns_of_d.output = ElementType::bf16;
+    columns_of_d.b.row_major = columns_of_d.d.row_major = false;
+    CHECK(runs(columns_of_d) == Variant::mma_sync);
+    columns_of_d.d.row_major = true;
+    CHECK(runs(columns_of_d) == Variant::hopper);
+    // Lines that begin at multiples of 8, 4 and 2 bytes.
+    CHECK(changed([](GemmProblem& problem) { problem.b.address_alignment = 8; }) == Variant::mma_sync);
+    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 20; }) == Variant::mma_sync);
+    CHECK(changed([](GemmProblem& problem) { problem.b.address_alignment = 8, problem.m = 72; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 18; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 18, problem.k = 128; }) ==
+          Variant::mma_sync);
+    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 17, problem.k = 128; }) == Variant::hopper);
     CHECK(changed([](GemmProblem& problem) { problem.input = ElementType::tf32; }) == Variant::hopper);
     CHECK(changed([](GemmProblem& problem) { problem.batches = 2; }) == Variant::hopper);
 }

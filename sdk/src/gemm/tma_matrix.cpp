@@ -114,6 +114,13 @@ bool tma_can_load(const MatrixLayout& layout, std::size_t element_bytes, std::in
         .is_addressable();
 }
 
+std::int64_t line_alignment(const MatrixLayout& layout, std::size_t element_bytes, std::int64_t lines) noexcept
+{
+    const std::int64_t stride = lines > 1 ? layout.leading_dimension * static_cast<std::int64_t>(element_bytes) : 0;
+    const std::int64_t bits = static_cast<std::int64_t>(layout.address_alignment) | stride | tma_alignment;
+    return bits & -bits;
+}
+
 CallStatus encode_map(const DeviceProperties& device, const TmaMatrix& matrix, const TmaBox& box, AnyTensorMap<3>& map)
 {
     // A stride that is never used may be anything; the encoder wants a multiple of 16.

@@ -64,6 +64,10 @@ TmaMatrix tma_pre_activation(const kernels::GemmArguments& arguments, std::int64
 bool tma_can_load(const MatrixLayout& layout, std::size_t element_bytes, std::int64_t lines,
                   std::int64_t batches) noexcept;
 
+/// Returns the largest power of two, at most 16, that the addresses of all lines of an operand are multiples of, in bytes.
+/// @param lines  as for tma_can_load
+std::int64_t line_alignment(const MatrixLayout& layout, std::size_t element_bytes, std::int64_t lines) noexcept;
+
 /// Encodes the map of an addressable matrix: dimensions (run, line, batch), zeros outside of the matrix.
 CallStatus encode_map(const DeviceProperties& device, const TmaMatrix& matrix, const TmaBox& box, AnyTensorMap<3>& map);
 

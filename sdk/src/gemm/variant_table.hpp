@@ -22,7 +22,7 @@ struct VariantEntry {
 // Fastest first. docs/simt-ladder.md has the measurements behind the order.
 inline constexpr std::array variants{
     VariantEntry{Variant::hopper, "hopper", hopper_backend, "the tensor cores of compute capability 9.0, fed by TMA",
-                 "measured slower where an operand's lines have 64 bytes or less"},
+                 "measured slower for so few rows, so short a K or such lines of an operand"},
     VariantEntry{Variant::blackwell, "blackwell", blackwell_backend,
                  "the tensor cores of compute capability 10.0, 10.3 and 11.0, fed by TMA", "slower in the model"},
     VariantEntry{Variant::mma_sync, "mma_sync", mma_backend, "the tensor cores, by instructions of a warp",

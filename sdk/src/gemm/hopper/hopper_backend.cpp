@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gemm/backend.hpp"
 #include "gemm/hopper/hopper_chooser.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
@@ -7,6 +9,26 @@
 
 namespace tessera::detail {
 namespace {
+
+/// Returns true if mma_sync, which copies narrow pieces of operands, is faster than a kernel that needs a copy of them first. A
+/// single row or column of its tiles reads an operand once.
+bool is_faster_than_repacking(const GemmProblem& problem, std::int64_t alignment)
+{
+    const std::int64_t narrow = std::min(problem.m, problem.n);
+    return (alignment >= 8 && narrow <= 64) || (alignment >= 4 && narrow <= 512 && problem.k <= 128);
+}
+
+/// Returns true if mma_sync is faster where TMA loads both operands. A wgmma tile has 64 rows of A or B: of lines along M or N
+/// that are shorter, TMA loads each on its own. And a product of a few stages ends before a kernel with roles has its ring full.
+bool is_faster_than_wgmma(const GemmProblem& problem)
+{
+    const auto has_short_lines = [&](std::int64_t line, std::int64_t other) {
+        return (line <= 32 && other >= 64) || (line <= 64 && problem.k <= 900);
+    };
+    const std::int64_t rows = problem.d.row_major ? problem.m : problem.n;
+    return (!problem.a.row_major && has_short_lines(problem.m, problem.n)) ||
+           (problem.b.row_major && has_short_lines(problem.n, problem.m)) || (rows <= 16 && problem.k <= 400);
+}
 
 class HopperBackend final : public Backend {
 public:
@@ -18,23 +40,20 @@ public:
     {
         return find_hopper_refusal(request.problem, request.device);
     }
-    // A wgmma tile has 64 rows of A or B, of which TMA fills few. Measured on an H200, for 16-bit elements
-    // (docs/notes/hopper-chooser.md).
+    // Measured on an H200, for 16-bit elements (docs/notes/hopper-chooser.md).
     std::optional<Variant> faster_variant(const GemmRequest& request) const override
     {
-        constexpr std::int64_t longest_line = 32;  // elements
-        constexpr std::int64_t least_extent = 64;  // of the other operand
         const GemmProblem& problem = request.problem;
         const std::size_t bytes = size_of(problem.input);
-        const bool short_a = !problem.a.row_major && problem.m <= longest_line && problem.n >= least_extent;
-        const bool short_b = problem.b.row_major && problem.n <= longest_line && problem.m >= least_extent;
-        const bool is_measured = bytes == 2 && problem.batches == 1 && (short_a || short_b);
-        if (!is_measured ||
-            !tma_can_load(problem.a, bytes, problem.a.row_major ? problem.m : problem.k, problem.batches) ||
-            !tma_can_load(problem.b, bytes, problem.b.row_major ? problem.k : problem.n, problem.batches)) {
+        if (bytes != 2 || problem.batches != 1) {
             return std::nullopt;
         }
-        return Variant::mma_sync;
+        const std::int64_t alignment =
+            std::min(line_alignment(problem.a, bytes, problem.a.row_major ? problem.m : problem.k),
+                     line_alignment(problem.b, bytes, problem.b.row_major ? problem.k : problem.n));
+        const bool is_faster =
+            alignment < tma_alignment ? is_faster_than_repacking(problem, alignment) : is_faster_than_wgmma(problem);
+        return is_faster ? std::optional(Variant::mma_sync) : std::nullopt;
     }
     std::size_t required_alignment(Variant /*variant*/, InputTypes input) const noexcept override
     {
