@@ -11,6 +11,7 @@
 #include "tessera/tile/cta.cuh"
 #include "tessera/tile/exchange.cuh"
 #include "tessera/tile/gather.cuh"
+#include "tessera/tile/held.cuh"
 #include "tessera/tile/math.cuh"
 #include "tessera/tile/mma.cuh"
 #include "tessera/tile/numbers.cuh"

@@ -12,6 +12,7 @@
 #include "tessera/device/mma_sync.cuh"
 #include "tessera/device/smem_descriptor.hpp"
 #include "tessera/device/wgmma.cuh"
+#include "tessera/tile/held.cuh"
 #include "tessera/tile/math.cuh"
 #include "tessera/tile/mma_tcgen05.cuh"
 #include "tessera/tile/stream.cuh"
