@@ -89,7 +89,7 @@ TEST_CASE("every configuration is right for every pair of types, orders, layouts
     std::size_t number = 0;
     std::size_t launches = 0;
     for (const Combination& combination : combinations) {
-        if (quick() && ++number % 4 != 0) {
+        if (quick() && ++number % 7 != 0) {  // the device's runs have different seeds
             continue;
         }
         std::size_t next = 0;
