@@ -73,6 +73,8 @@ void check(const ClusterProgram& program, const Launch& launch)
 {
     CAPTURE(program.name);
     const bool hopper = Device::current().properties().compute_capability_major == 9;
+    // Of 128 rows and 128 columns at least, pairs of CTAs multiply, and clusters are of pairs.
+    const bool pairs = Device::current().properties().has_tensor_memory && program.m >= 128 && program.n >= 128;
     const int rows = program.rows;
     const int columns = program.columns;
     // In tiles: whole clusters; clusters with places outside; more clusters than run at once.
@@ -90,6 +92,12 @@ void check(const ClusterProgram& program, const Launch& launch)
         if (hopper) {
             CHECK(counts.report.instructions == tile::Instructions::wgmma);
             CHECK(counts.report.cluster == (program.is_refused ? 1 : rows * columns));
+            CHECK(counts.report.cluster_reason.empty() == !program.is_refused);
+            CHECK(counts.report.ctas % static_cast<unsigned>(counts.report.cluster) == 0);
+        } else if (pairs) {
+            CHECK(counts.report.instructions == tile::Instructions::tcgen05);
+            CHECK(counts.report.pairs);
+            CHECK(counts.report.cluster == (program.is_refused ? 2 : rows * columns));
             CHECK(counts.report.cluster_reason.empty() == !program.is_refused);
             CHECK(counts.report.ctas % static_cast<unsigned>(counts.report.cluster) == 0);
         } else {

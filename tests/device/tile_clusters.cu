@@ -40,41 +40,41 @@ ClusterProgram gemm()
             false};
 }
 
-template <Otherwise How, int Rows, int Columns>
+template <Otherwise How, int Rows, int Columns, int Extent = 64>
 ClusterProgram other(const char* name, bool is_refused, int most_k = 0)
 {
     return {name,
-            64,
-            64,
+            Extent,
+            Extent,
             Rows,
             Columns,
             false,
             is_refused,
             most_k,
             [](StreamRef stream, const ClusterProduct& p) {
-                return tile::launch(stream,
-                                    OtherGemm<How, Rows, Columns>{p.a, p.b, p.d, static_cast<int>(p.a.columns())});
+                return tile::launch(
+                    stream, OtherGemm<How, Rows, Columns, Extent>{p.a, p.b, p.d, static_cast<int>(p.a.columns())});
             },
             type_of("OtherGemm", {"tessera::test::Otherwise(" + std::to_string(static_cast<int>(How)) + ")",
-                                  std::to_string(Rows), std::to_string(Columns)}),
+                                  std::to_string(Rows), std::to_string(Columns), std::to_string(Extent)}),
             true};
 }
 
-const std::array programs{gemm<64, 64, 2, 1>(),
-                          gemm<64, 64, 1, 2>(),
-                          gemm<128, 64, 2, 2>(),
-                          gemm<64, 64, 4, 1>(),
-                          gemm<64, 128, 1, 4>(),
-                          gemm<64, 64, 4, 2>(),
-                          gemm<128, 128, 2, 1, true>(),
-                          gemm<64, 64, 2, 2, true>(),
-                          other<Otherwise::holds_a, 2, 1>("holds A", false, 64),
-                          other<Otherwise::from_last_row, 2, 2>("from the last row", false),
-                          other<Otherwise::cuts_bands, 2, 2>("cuts A's bands", false),
-                          other<Otherwise::asks_row, 2, 1>("asks for a row", true),
-                          other<Otherwise::asks_row, 1, 2>("asks for a row that a cluster shares", true),
-                          other<Otherwise::asks_column, 1, 2>("asks for a column", true),
-                          other<Otherwise::shares_nothing, 2, 2>("shares nothing", true)};
+const std::array programs{
+    gemm<64, 64, 2, 1>(), gemm<64, 64, 1, 2>(), gemm<128, 64, 2, 2>(), gemm<64, 64, 4, 1>(), gemm<64, 128, 1, 4>(),
+    gemm<64, 64, 4, 2>(), gemm<128, 128, 2, 1, true>(), gemm<64, 64, 2, 2, true>(),
+    // Of pairs on Blackwell:
+    gemm<128, 128, 4, 1>(), gemm<128, 128, 2, 2>(), gemm<128, 256, 4, 2>(), gemm<128, 128, 8, 1, true>(),
+    other<Otherwise::holds_a, 4, 1, 128>("holds A of pairs", false, 64),
+    other<Otherwise::from_last_row, 2, 2, 128>("from the last row of pairs", false),
+    other<Otherwise::branches_by_column, 2, 2, 128>("branches by the column of pairs", true),
+    other<Otherwise::holds_a, 2, 1>("holds A", false, 64),
+    other<Otherwise::from_last_row, 2, 2>("from the last row", false),
+    other<Otherwise::cuts_bands, 2, 2>("cuts A's bands", false),
+    other<Otherwise::asks_row, 2, 1>("asks for a row", true),
+    other<Otherwise::asks_row, 1, 2>("asks for a row that a cluster shares", true),
+    other<Otherwise::asks_column, 1, 2>("asks for a column", true),
+    other<Otherwise::shares_nothing, 2, 2>("shares nothing", true)};
 
 }  // namespace
 

@@ -31,13 +31,13 @@ struct ClusterGemm {
 };
 
 /// What a program does otherwise.
-enum class Otherwise { holds_a, from_last_row, asks_row, asks_column, cuts_bands, shares_nothing };
+enum class Otherwise { holds_a, from_last_row, asks_row, asks_column, branches_by_column, cuts_bands, shares_nothing };
 
 /// The same, with a difference. What is cut or not shared is the same product.
-template <Otherwise How, int Rows, int Columns>
+template <Otherwise How, int Rows, int Columns, int Extent>
 struct OtherGemm {
-    static constexpr int m = 64;
-    static constexpr int n = 64;
+    static constexpr int m = Extent;
+    static constexpr int n = Extent;
     static constexpr tile::Hints hints = cluster_hints<m, Rows, Columns>;
     tile::Input<bf16, m, 64> a;
     tile::Input<bf16, 64, n> b;
@@ -54,6 +54,11 @@ struct OtherGemm {
             }
         }();
         for (auto at : places) {
+            if constexpr (How == Otherwise::branches_by_column) {
+                if (at.first_column() < 0) {  // never
+                    continue;
+                }
+            }
             auto sum = tile::zeros<float, m, n>(cta);
             if constexpr (How == Otherwise::holds_a) {
                 const auto left = tile::hold(cta, a.row(at));

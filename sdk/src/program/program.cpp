@@ -243,6 +243,7 @@ std::shared_ptr<const LoadedProgram> load(const std::shared_ptr<const NotedProgr
     if (program->notes.tcgen05) {
         find(loaded->tcgen05, "tessera_tile_tcgen05");
         find(loaded->pairs, "tessera_tile_pairs");
+        find(loaded->clusters_of_pairs, "tessera_tile_clusters_of_pairs");
     }
     return loaded;
 }

@@ -300,12 +300,14 @@ LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgume
     const auto candidate = [](cudaKernel_t kernel, std::uint32_t threads) {
         return detail::Candidate{reinterpret_cast<const void*>(kernel), static_cast<int>(threads)};
     };
-    const detail::Candidates candidates{.mma_sync = candidate(loaded.mma_sync, members.threads_mma_sync),
-                                        .mma_sync_by_tma = candidate(loaded.by_tma, members.threads_by_tma),
-                                        .wgmma = candidate(loaded.wgmma, members.threads_wgmma),
-                                        .clusters = candidate(loaded.clusters, members.threads_wgmma),
-                                        .tcgen05 = candidate(loaded.tcgen05, members.threads_tcgen05),
-                                        .pairs = candidate(loaded.pairs, members.threads_tcgen05)};
+    const detail::Candidates candidates{
+        .mma_sync = candidate(loaded.mma_sync, members.threads_mma_sync),
+        .mma_sync_by_tma = candidate(loaded.by_tma, members.threads_by_tma),
+        .wgmma = candidate(loaded.wgmma, members.threads_wgmma),
+        .clusters = candidate(loaded.clusters, members.threads_wgmma),
+        .tcgen05 = candidate(loaded.tcgen05, members.threads_tcgen05),
+        .pairs = candidate(loaded.pairs, members.threads_tcgen05),
+        .clusters_of_pairs = candidate(loaded.clusters_of_pairs, members.threads_tcgen05)};
     const detail::Choice choice = detail::choose(packed.plan(), packed.tcgen05_plan(), on.stream, candidates,
                                                  {.stages = static_cast<int>(members.stages),
                                                   .cluster = static_cast<int>(members.cluster),
@@ -318,7 +320,8 @@ LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgume
     }
     const bool by_tcgen05 = report.instructions == Instructions::tcgen05;
     const bool in_clusters = !by_tcgen05 && report.cluster > 1;
-    const detail::Candidate& chosen = report.pairs                                 ? candidates.pairs
+    const detail::Candidate& chosen = report.pairs && report.cluster > 2           ? candidates.clusters_of_pairs
+                                      : report.pairs                               ? candidates.pairs
                                       : by_tcgen05                                 ? candidates.tcgen05
                                       : in_clusters                                ? candidates.clusters
                                       : report.instructions == Instructions::wgmma ? candidates.wgmma

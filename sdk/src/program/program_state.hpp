@@ -33,11 +33,12 @@ struct LoadedProgram {
     int device = -1;
     cudaLibrary_t library = nullptr;
     cudaKernel_t mma_sync = nullptr;
-    cudaKernel_t by_tma = nullptr;    // null if there is none
-    cudaKernel_t wgmma = nullptr;     // null if there is none
-    cudaKernel_t clusters = nullptr;  // null if there is none; empty if the hints want no clusters
-    cudaKernel_t tcgen05 = nullptr;   // null if there is none
-    cudaKernel_t pairs = nullptr;     // null if there is none
+    cudaKernel_t by_tma = nullptr;             // null if there is none
+    cudaKernel_t wgmma = nullptr;              // null if there is none
+    cudaKernel_t clusters = nullptr;           // null if there is none; empty if the hints want no clusters
+    cudaKernel_t tcgen05 = nullptr;            // null if there is none
+    cudaKernel_t pairs = nullptr;              // null if there is none
+    cudaKernel_t clusters_of_pairs = nullptr;  // the same; empty if the hints want none
 };
 
 /// For callers of which only the run knows the arguments.

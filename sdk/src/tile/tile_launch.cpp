@@ -237,14 +237,34 @@ std::string_view why_not_in_clusters_of_hopper(const Plan& plan, const Hints& hi
                : std::string_view();
 }
 
+/// Returns why a program in pairs runs without the clusters of them that its hints want; nothing if it runs in them.
+std::string_view why_not_in_clusters_of_pairs(const Plan& plan, const Hints& hints)
+{
+    const ClusterShape shape = cluster_of(hints);
+    if (shape.rows < 2) {
+        return "on tcgen05, a cluster has pairs of CTAs, which are above each other: fewer cluster_columns";
+    }
+    if (!(plan.streams_rows && shape.columns > 1) && !(plan.streams_columns && shape.rows > 2)) {
+        return "the pairs of a cluster would stream nothing that they share: row(at) is the same for places beside "
+               "each other, column(at) for those above each other";
+    }
+    if (plan.reads_column && shape.columns > 1) {
+        return "the program asks for a place's column: the CTAs of a cluster could go different ways";
+    }
+    return plan.grid[0] < shape.rows || plan.grid[1] < shape.columns
+               ? "the output has fewer rows or columns of tiles than the cluster"
+               : std::string_view();
+}
+
 /// Returns why a launch has not the clusters that hints want; nothing if it has.
+/// @param plan  for the instructions that were chosen
 std::string_view why_not_in_clusters(const LaunchReport& report, const Plan& plan, const Hints& hints)
 {
     if (hints.cluster == 0 || hints.cluster == report.cluster) {
         return {};
     }
     if (report.instructions == Instructions::tcgen05) {
-        return report.pairs ? "on tcgen05, clusters are pairs of CTAs: larger ones are not used" : report.reason;
+        return report.pairs ? why_not_in_clusters_of_pairs(plan, hints) : report.reason;
     }
     return report.instructions == Instructions::wgmma
                ? why_not_in_clusters_of_hopper(plan, hints)
@@ -253,14 +273,26 @@ std::string_view why_not_in_clusters(const LaunchReport& report, const Plan& pla
 
 constexpr std::int64_t divided_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
-std::int64_t pair_rows(const Tcgen05Plan& plan) { return (plan.tile_rows + 1) / 2; }
+constexpr std::int64_t raster_band = 8;  // rows of places
 
-TensorMemory tensor_memory_of(const Tcgen05Plan& plan)
+/// The order of the places of clusters of this shape.
+TileRaster raster_of(std::int64_t tile_rows, std::int64_t tile_columns, const ClusterShape& shape)
 {
-    constexpr std::uint32_t raster_band = 4;  // pairs: as many rows as the band of single places has
+    return {static_cast<std::uint32_t>(divided_up(tile_rows, shape.rows)),
+            static_cast<std::uint32_t>(divided_up(tile_columns, shape.columns)),
+            static_cast<std::uint32_t>(raster_band / shape.rows)};
+}
+/// Clusters of this shape for all places.
+unsigned clusters_for(std::int64_t tile_rows, std::int64_t tile_columns, std::int64_t batches,
+                      const ClusterShape& shape)
+{
+    return static_cast<unsigned>(divided_up(tile_rows, shape.rows) * divided_up(tile_columns, shape.columns) * batches);
+}
+
+TensorMemory tensor_memory_of(const Tcgen05Plan& plan, const ClusterShape& shape)
+{
     const std::uint32_t slots = tensor_memory_columns / plan.columns;
-    return {.pairs = TileRaster(static_cast<std::uint32_t>(pair_rows(plan)),
-                                static_cast<std::uint32_t>(plan.tile_columns), raster_band),
+    return {.groups = raster_of(plan.tile_rows, plan.tile_columns, shape),
             .slot_columns = plan.columns,
             .slots = static_cast<std::int32_t>(std::min(slots, static_cast<std::uint32_t>(most_slots)))};
 }
@@ -326,8 +358,8 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
         report.ctas = ctas;
         report.stages = memory.stages;
         report.shared_memory_bytes = memory.bytes;
-        report.cluster = report.pairs ? 2 : std::max(report.cluster, 1);
-        report.cluster_reason = why_not_in_clusters(report, plan, hints);
+        const bool on_tcgen05 = instructions == Instructions::tcgen05;
+        report.cluster_reason = why_not_in_clusters(report, on_tcgen05 ? tcgen05_plan.plan : plan, hints);
         choice.memory = memory;
         return choice;
     };
@@ -339,28 +371,32 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
             report.reason = why_not_pairs(tcgen05, hints);
             report.pairs = report.reason.empty();
             report.by_tma = true;
-            choice.tensor_memory = tensor_memory_of(tcgen05);
+            ClusterShape shape{.rows = report.pairs ? 2 : 1, .columns = 1};
+            if (report.pairs && hints.cluster > 2 && why_not_in_clusters_of_pairs(tcgen05_plan.plan, hints).empty()) {
+                shape = cluster_of(hints);
+            }
+            report.cluster = static_cast<int>(shape.rows * shape.columns);
+            choice.tensor_memory = tensor_memory_of(tcgen05, shape);
             Plan divided = tcgen05_plan.plan;
             divided.stage_bytes = report.pairs ? tcgen05.pair_stage_bytes : divided.stage_bytes;
             const SharedMemory memory =
                 with_streams(divided, device, wished(most_stages), bytes_of_tcgen05_barriers, caller);
-            const auto pairs = static_cast<unsigned>(pair_rows(tcgen05) * tcgen05.tile_columns * plan.batches);
+            const auto ctas = static_cast<unsigned>(report.cluster);
             return chosen(Instructions::tcgen05, memory,
-                          report.pairs ? 2 * std::min(pairs, sms / 2) : std::min(tiles, sms));
+                          report.pairs ? ctas * std::min(clusters_for(tcgen05.tile_rows, tcgen05.tile_columns,
+                                                                      plan.batches, shape),
+                                                         sms / ctas)
+                                       : std::min(tiles, sms));
         }
     }
     const bool has_roles = device.has_tensor_maps && has_code(candidates.wgmma);
     if (has_roles && streams && plan.by_tma) {
         report.by_tma = true;
         if (hints.cluster > 1 && why_not_in_clusters_of_hopper(plan, hints).empty()) {
-            constexpr std::int64_t raster_band = 8;  // rows of places, as without clusters
             const ClusterShape shape = cluster_of(hints);
-            const std::int64_t rows = divided_up(plan.grid[0], shape.rows);
-            const std::int64_t columns = divided_up(plan.grid[1], shape.columns);
             const auto ctas = static_cast<unsigned>(hints.cluster);
-            const auto groups = static_cast<unsigned>(rows * columns * plan.batches);
-            choice.groups = TileRaster(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns),
-                                       static_cast<std::uint32_t>(raster_band / shape.rows));
+            const unsigned groups = clusters_for(plan.grid[0], plan.grid[1], plan.batches, shape);
+            choice.groups = raster_of(plan.grid[0], plan.grid[1], shape);
             report.cluster = hints.cluster;
             return chosen(Instructions::wgmma,
                           with_streams(plan, device, wished(most_stages), bytes_of_barriers, caller),

@@ -30,7 +30,8 @@ struct Candidates {
     Candidate wgmma;
     Candidate clusters{};  // of CTAs, on wgmma: only for hints that want some
     Candidate tcgen05;
-    Candidate pairs;  // of CTAs, on tcgen05
+    Candidate pairs;                // of CTAs, on tcgen05
+    Candidate clusters_of_pairs{};  // the same: only for hints that want some
 };
 
 /// What a program needs on tcgen05.
@@ -44,7 +45,7 @@ struct Choice {
     LaunchReport report;
     SharedMemory memory;
     TensorMemory tensor_memory;
-    TileRaster groups;  // of a cluster's places
+    TileRaster groups;  // of a cluster's places, on wgmma
 };
 
 /// Returns true if the stream's device has tcgen05.

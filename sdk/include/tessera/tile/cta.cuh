@@ -39,7 +39,7 @@ enum class Role : std::uint8_t {
 /// @tparam Multiplies  the instructions
 /// @tparam Part        what the thread does
 /// @tparam Wishes      the program's hints
-/// @tparam Ctas        that multiply together: 2 are a pair. On wgmma: of a cluster, which loads together
+/// @tparam Ctas        of a cluster, which loads together. On tcgen05, two at a time are a pair, which multiplies together
 /// @tparam ByTma       of a role that does all: TMA fills the stages
 template <Instructions Multiplies, Role Part, Hints Wishes, int Ctas = 1, bool ByTma = false>
 struct Machine {
@@ -48,9 +48,12 @@ struct Machine {
     static constexpr bool is_planned = Part == Role::plan;
     static constexpr bool computes = Part == Role::all || Part == Role::compute;
     static constexpr int ctas = Ctas;
-    /// Places that the CTAs of a cluster or a pair have at once: an array of these rows and columns.
-    static constexpr int group_columns = Multiplies == Instructions::wgmma && Ctas > 1 ? Wishes.cluster_columns : 1;
+    /// CTAs that multiply together.
+    static constexpr int multiplying_ctas = Multiplies == Instructions::tcgen05 && Ctas > 1 ? 2 : 1;
+    /// Places that the CTAs of a cluster have at once: an array of these rows and columns. Those of a pair are in one column.
+    static constexpr int group_columns = Ctas > multiplying_ctas ? Wishes.cluster_columns : 1;
     static constexpr int group_rows = Ctas / group_columns;
+    static_assert(group_rows >= multiplying_ctas);
     static constexpr bool by_tma = ByTma;
     static constexpr bool whole_tiles = Wishes.whole_tiles;
     static constexpr int warps_m = Multiplies == Instructions::mma_sync ? Wishes.warps_m

@@ -19,11 +19,12 @@ struct Hints {
     /// The program's matrices are whole tiles, and there are as many of an input as of the output: nothing in the kernel is compared
     /// with the end of a matrix. The launch checks the matrices, and throws for others.
     bool whole_tiles = false;
-    /// CTAs of a cluster that share what they load: 1, 2, 4 or 8; 0 leaves it to the library. 1 wants no clusters, and no pairs. On
-    /// Hopper, each loads a part of what several stream, for all of them; on Blackwell, there are pairs and no others. The report of a
-    /// launch says why a program does not run in the clusters that it wants.
+    /// CTAs of a cluster that share what they load: 1, 2, 4 or 8; 0 leaves it to the library. 1 wants no clusters, and no pairs. Each
+    /// loads a part of what several stream, for all of them. On Blackwell, a cluster is one, two or four pairs. The report of a launch
+    /// says why a program does not run in the clusters that it wants.
     int cluster = 0;
-    int cluster_columns = 1;  ///< on Hopper: CTAs of a cluster that have places beside each other, in one row of tiles
+    /// CTAs of a cluster that have places beside each other, in one row of tiles. On Blackwell, those of a pair are above each other.
+    int cluster_columns = 1;
     bool pairs = true;  ///< on Blackwell, two CTAs multiply together where they can: each loads half of B for both
 };
 

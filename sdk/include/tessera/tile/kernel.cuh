@@ -204,14 +204,17 @@ __device__ __forceinline__ void run_program_by_tma(const Program& program, const
 }
 
 /// Initializes the barriers of a CTA whose sums are in tensor memory.
+/// @param arrivals         that fill a stage, besides bytes
+/// @param readers          of a stage: the pairs of a cluster, or 1
 /// @param computing_warps  of the CTA, or of both CTAs of a pair
 __device__ __forceinline__ void initialize_barriers(const BarrierInitializer& by, Tcgen05Barriers& words, int stages,
+                                                    std::uint32_t arrivals, std::uint32_t readers,
                                                     std::uint32_t computing_warps)
 {
 #pragma unroll 1
     for (int i = 0; i < stages; ++i) {
-        by.initialize(words.full[i], 1);
-        by.initialize(words.empty[i], 1);
+        by.initialize(words.full[i], arrivals);
+        by.initialize(words.empty[i], readers);
     }
 #pragma unroll 1
     for (int i = 0; i < most_held; ++i) {
@@ -228,6 +231,7 @@ __device__ __forceinline__ void initialize_barriers(const BarrierInitializer& by
 
 /// Runs a program on tcgen05. The first warps compute, the next one loads, the last one multiplies: in a pair, that of the first CTA
 /// for both.
+/// @tparam Ctas  of a cluster: 1, or those of as many pairs
 template <int Ctas, class Program>
 __device__ __forceinline__ void run_program_on_tcgen05(const Program& program, const SharedMemory& memory,
                                                        const TensorMemory& tensor_memory)
@@ -244,7 +248,7 @@ __device__ __forceinline__ void run_program_on_tcgen05(const Program& program, c
     state.held = shared + memory.held;
     state.stage_bytes = memory.stage_bytes;
     state.stages = memory.stages;
-    state.groups = &tensor_memory.pairs;
+    state.groups = &tensor_memory.groups;
     state.slot_columns = tensor_memory.slot_columns;
     state.slots = tensor_memory.slots;
     state.words =
@@ -253,9 +257,11 @@ __device__ __forceinline__ void run_program_on_tcgen05(const Program& program, c
     const bool allocates = of_warp == loading_warp + 1;
     const auto published = [&] {
         const auto initialize = [&](const BarrierInitializer& by) {
-            initialize_barriers(by, *state.words, memory.stages, Ctas * Computing::threads / 32);
+            constexpr int multiplying = Computing::multiplying_ctas;
+            initialize_barriers(by, *state.words, memory.stages, arrivals_to_fill<Computing>, Ctas / multiplying,
+                                multiplying * Computing::threads / 32);
         };
-        if constexpr (Ctas == 2) {
+        if constexpr (Ctas > 1) {
             return publish_barriers_to_cluster(initialize);
         } else {
             return publish_barriers(initialize);
@@ -263,7 +269,7 @@ __device__ __forceinline__ void run_program_on_tcgen05(const Program& program, c
     }();
     Tmem<Unallocated, tensor_memory_columns, group> unallocated(state.words->tensor_memory);
     auto allocated = [&] {
-        if constexpr (Ctas == 2) {
+        if constexpr (Ctas > 1) {
             return std::move(unallocated).allocate(allocates, published);
         } else {
             return std::move(unallocated).allocate(allocates);
@@ -283,11 +289,29 @@ __device__ __forceinline__ void run_program_on_tcgen05(const Program& program, c
         program(Cta<Multiplying>(state));
     }
     __syncwarp();
-    if constexpr (Ctas == 2) {
+    if constexpr (Ctas > 1) {
         const PairFinished finished = allocated.finish_pair();
         std::move(allocated).release(allocates, finished);
     } else {
         std::move(allocated).release(allocates);
+    }
+}
+
+/// CTAs of the clusters of pairs that a program's hints want on tcgen05; 0 if they want none with several pairs.
+template <class Program>
+constexpr int ctas_of_pairs()
+{
+    constexpr Hints hints = program_hints<Program>;
+    return hints.pairs && hints.cluster > 2 && hints.cluster / hints.cluster_columns >= 2 ? hints.cluster : 0;
+}
+
+/// Runs a program on tcgen05 in a cluster of pairs, if its hints want one.
+template <class Program>
+TESSERA_TILE void run_program_in_pairs(const Program& program, const SharedMemory& memory,
+                                       const TensorMemory& tensor_memory)
+{
+    if constexpr (ctas_of_pairs<Program>() > 0) {
+        run_program_on_tcgen05<ctas_of_pairs<Program>()>(program, memory, tensor_memory);
     }
 }
 
@@ -328,7 +352,7 @@ __global__ void __launch_bounds__(threads_of_kernel_by_tma<Program>())
 }
 
 /// The same for tcgen05.
-/// @tparam Ctas  that multiply together
+/// @tparam Ctas  of a cluster: 1, or those of as many pairs
 template <int Ctas, class Program>
 __global__ void __launch_bounds__(threads_of_kernel<Instructions::tcgen05, Program>(), 1)
     tile_kernel_on_tcgen05(const __grid_constant__ Program program, const SharedMemory memory,

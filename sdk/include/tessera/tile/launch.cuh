@@ -115,6 +115,11 @@ LaunchReport launch(StreamRef stream, const Program& program,
     if constexpr (wants_clusters) {
         candidates.clusters = detail::candidate<wgmma, Program>(detail::tile_kernel_in_clusters<Program>);
     }
+    constexpr int ctas_of_pairs = detail::ctas_of_pairs<Program>();
+    if constexpr (ctas_of_pairs > 0) {
+        candidates.clusters_of_pairs =
+            detail::candidate<tcgen05, Program>(detail::tile_kernel_on_tcgen05<ctas_of_pairs, Program>);
+    }
     const detail::Plan plan = detail::plan_of(program);
     const detail::PlanWithTensorMemory tcgen05_plan =
         detail::has_tensor_memory(stream, caller) ? detail::tcgen05_plan_of(program) : detail::PlanWithTensorMemory{};
@@ -148,6 +153,13 @@ LaunchReport launch(StreamRef stream, const Program& program,
         }
         launch_kernel(candidates.wgmma, kernel_wgmma);
     } else if (report.pairs) {
+        if constexpr (ctas_of_pairs > 0) {
+            if (report.cluster > 2) {
+                launch_kernel(candidates.clusters_of_pairs, detail::tile_kernel_on_tcgen05<ctas_of_pairs, Program>,
+                              choice.tensor_memory);
+                return report;
+            }
+        }
         launch_kernel(candidates.pairs, kernel_pairs, choice.tensor_memory);
     } else {
         launch_kernel(candidates.tcgen05, kernel_tcgen05, choice.tensor_memory);

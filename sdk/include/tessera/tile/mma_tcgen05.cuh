@@ -101,7 +101,7 @@ TESSERA_TILE void plan_product([[maybe_unused]] const A& a, [[maybe_unused]] con
 template <class Machine, int M, int N, class A, class B>
 __device__ __forceinline__ void issue_product(const Sums<Machine, M, N>& sums, const A& a, const B& b, bool adds)
 {
-    using Shared = SharedProduct<Machine, Machine::ctas, M, N, A, B>;
+    using Shared = SharedProduct<Machine, Machine::multiplying_ctas, M, N, A, B>;
     using Product = typename Shared::Product;
     constexpr TileLayout layout_a = Shared::OperandA::layout;
     constexpr TileLayout layout_b = Shared::OperandB::layout;
@@ -144,7 +144,7 @@ struct RegisterProduct {
 template <class Machine, int M, int N, int K, class T, class B>
 __device__ __forceinline__ void issue_product_of_slot(const Sums<Machine, M, N>& sums, int slot, const B& b, bool adds)
 {
-    using Registers = RegisterProduct<Machine, Machine::ctas, M, N, K, T, B>;
+    using Registers = RegisterProduct<Machine, Machine::multiplying_ctas, M, N, K, T, B>;
     using Product = typename Registers::Product;
     constexpr TileLayout layout_b = Registers::OperandB::layout;
     using LayoutB = SharedLayout<layout_b.major, layout_b.swizzle, layout_b.rows, layout_b.k, layout_b.element_bytes>;
@@ -181,7 +181,7 @@ TESSERA_TILE void multiply_tcgen05(Sums<Machine, M, N>& sums, const Tile<T, M, K
         note_refusal<PairRefusal::register_operand>();
         note_product();
     }
-    if constexpr (plans || (Machine::ctas == 1 && RegisterProduct<Machine, 1, M, N, K, T, B>::exists)) {
+    if constexpr (plans || (Machine::multiplying_ctas == 1 && RegisterProduct<Machine, 1, M, N, K, T, B>::exists)) {
         if constexpr (Machine::role != Role::load) {
             auto& state = sums.state();
             const int slot = take_slot<Machine>(state, columns_of_slot(M, K / 2));
@@ -209,7 +209,7 @@ TESSERA_TILE void multiply_tcgen05(Sums<Machine, M, N>& sums, const A& a, const 
     if constexpr (Machine::role == Role::plan) {
         plan_product<Machine, M, N>(a, b);
         sums.begin();
-    } else if constexpr (SharedProduct<Machine, Machine::ctas, M, N, A, B>::exists) {
+    } else if constexpr (SharedProduct<Machine, Machine::multiplying_ctas, M, N, A, B>::exists) {
         const bool adds = sums.begin();
         if constexpr (Machine::role == Role::multiply) {
             issue_product(sums, a, b, adds);

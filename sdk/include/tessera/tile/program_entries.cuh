@@ -231,6 +231,15 @@ __global__ void __launch_bounds__(
 {
     tessera::tile::detail::run_program_on_tcgen05<2>(program, memory, tensor_memory);
 }
+/// Empty if the program's hints want no clusters of pairs.
+__global__ void __launch_bounds__(
+    tessera::tile::detail::threads_of_kernel<tessera::tile::Instructions::tcgen05, TESSERA_TILE_PROGRAM>(), 1)
+    tessera_tile_clusters_of_pairs(const __grid_constant__ TESSERA_TILE_PROGRAM program,
+                                   const tessera::tile::detail::SharedMemory memory,
+                                   const __grid_constant__ tessera::tile::detail::TensorMemory tensor_memory)
+{
+    tessera::tile::detail::run_program_in_pairs(program, memory, tensor_memory);
+}
 #endif
 __device__ const tessera::tile::detail::ProgramMembers tessera_tile_members =
     tessera::tile::detail::members_of<TESSERA_TILE_PROGRAM>();

@@ -343,7 +343,7 @@ private:
     template <std::size_t Index>
     TESSERA_TILE std::uint32_t offset_in_cta() const
     {
-        if constexpr (!by_tcgen05 || Machine::ctas == 1 || Index == 0) {
+        if constexpr (Machine::multiplying_ctas == 1 || Index == 0) {
             return offset<Index>;
         } else {
             return offset_in_cta<Index - 1>() + detail::staged_bytes_in_cta<Machine>(cuda::std::get<Index - 1>(bands_));
@@ -437,10 +437,10 @@ private:
             auto& full = state.words->full[state.slot];
             detail::await_read<Machine>(state, state.words->empty[state.slot], state.parity);
             if (elect_one()) {
-                detail::announce<Machine>(state, full,
-                                          (detail::bytes_in_cta<Machine>(cuda::std::get<Indices>(bands_)) + ...));
-                (detail::load_of_band<Machine>(cuda::std::get<Indices>(bands_), step_, slot + offset_in_cta<Indices>(),
-                                               &full.bits),
+                detail::announce_stage<Machine>(state, full,
+                                                (detail::bytes_in_cta<Machine>(cuda::std::get<Indices>(bands_)) + ...));
+                (detail::load_of_band<Machine>(state, cuda::std::get<Indices>(bands_), step_,
+                                               slot + offset_in_cta<Indices>(), &full.bits),
                  ...);
             }
             __syncwarp();
@@ -454,7 +454,7 @@ private:
         ++step_;
         if constexpr (Machine::role == detail::Role::multiply) {
             auto& state = detail::state_of<Machine>(*ring_);
-            detail::commit_to(state, state.words->empty[state.slot]);
+            detail::commit_to_cluster<Machine>(state, state.words->empty[state.slot]);
         }
         if constexpr (by_warpgroups) {
             detail::commit_products<Machine>();

@@ -28,7 +28,7 @@ inline constexpr std::uint32_t bytes_of_tcgen05_barriers = 8 * (2 * most_stages 
 
 /// How a program runs on tcgen05, besides its shared memory.
 struct TensorMemory {
-    TileRaster pairs;                // of pairs of places; a single CTA has no use for it
+    TileRaster groups;               // of the places of a pair, or of a cluster's; a single CTA has no use for it
     std::uint32_t slot_columns = 0;  // for one tile
     std::int32_t slots = 0;
 };

@@ -5,13 +5,16 @@
 /// @brief Stages and held tiles where tcgen05 multiplies: TMA fills them, and the tensor core frees them. Private to tessera/tile.
 ///
 /// In a pair of CTAs each loads its own rows of A and a half of B, and both count at the first one's barriers: its thread multiplies
-/// for both.
+/// for both. In a cluster of pairs, those with the same rows of A, or the same half of B, load its boxes in turn, each for all of them. A
+/// slot is free when all pairs have read it.
 
 #include "tessera/detail/language.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
+#include "tessera/device/barrier.cuh"
+#include "tessera/device/cluster.cuh"
 #include "tessera/device/tma.cuh"
 #include "tessera/tile/tensor_memory.cuh"
 #include "tessera/tile/view.cuh"
@@ -22,7 +25,7 @@ namespace tessera::tile::detail {
 template <class Machine, class View>
 TESSERA_TILE bool is_halved(const Band<View>& band)
 {
-    return Machine::ctas == 2 && band.kind() == BandKind::of_place_columns;
+    return Machine::multiplying_ctas == 2 && band.kind() == BandKind::of_place_columns;
 }
 
 /// The bytes that a tile of a band has in the calling CTA.
@@ -38,15 +41,15 @@ TESSERA_TILE std::uint32_t staged_bytes_in_cta(const Band<View>& band)
     return is_halved<Machine>(band) ? half_staged_bytes_of<View> : staged_bytes_of<View>;
 }
 
-/// Loads a tile box by box, or a pair's half of its columns. One thread.
-template <CtaGroup Group, bool IsHalf, class View>
-__device__ __forceinline__ void load_part(const View& view, std::uint32_t address, const Spot& spot,
-                                          std::uint64_t* full)
+/// Calls `load` for each box of a tile, or of a pair's half of its columns: with its number, where it goes, and its coordinates.
+template <bool IsHalf, class View, class Load>
+__device__ __forceinline__ void for_each_box_in_cta(std::uint32_t address, const Spot& spot, Load&& load)
 {
     using Geometry = typename View::Staged;
     constexpr int blocks = Geometry::blocks / (IsHalf && Geometry::row_major ? 2 : 1);
     constexpr int lines = Geometry::lines / (IsHalf && !Geometry::row_major ? 2 : 1);
     constexpr int block_bytes = lines * Geometry::line_bytes;
+    constexpr int boxes = lines / Geometry::box_lines;  // of a block
     const int first_column = IsHalf ? static_cast<int>(cta_of_pair()) * (View::columns / 2) : 0;
     const int column = static_cast<int>(spot.column) + first_column;
     const int contiguous = Geometry::row_major ? column : static_cast<int>(spot.row);
@@ -55,23 +58,64 @@ __device__ __forceinline__ void load_part(const View& view, std::uint32_t addres
 #pragma unroll
     for (int block = 0; block < blocks; ++block) {
 #pragma unroll
-        for (int box = 0; box < lines / Geometry::box_lines; ++box) {
+        for (int box = 0; box < boxes; ++box) {
             const std::int32_t origin[3] = {contiguous + block * Geometry::in_line, line + box * Geometry::box_lines,
                                             static_cast<std::int32_t>(spot.batch)};
-            tessera::detail::tensor_load<Group>(
-                to + block * block_bytes + box * Geometry::box_lines * Geometry::line_bytes, &view.map(), origin, full);
+            load(static_cast<std::uint32_t>(block * boxes + box),
+                 to + block * block_bytes + box * Geometry::box_lines * Geometry::line_bytes, origin);
         }
     }
 }
 
+/// Loads a tile, or a pair's half of its columns. One thread.
+template <CtaGroup Group, bool IsHalf, class View>
+__device__ __forceinline__ void load_part(const View& view, std::uint32_t address, const Spot& spot,
+                                          std::uint64_t* full)
+{
+    for_each_box_in_cta<IsHalf, View>(address, spot,
+                                      [&](std::uint32_t /*index*/, std::byte* to, const std::int32_t(&origin)[3]) {
+                                          tessera::detail::tensor_load<Group>(to, &view.map(), origin, full);
+                                      });
+}
+
+/// The same where pairs of a cluster have the same: each loads its share for all of them.
+/// @tparam Parts     pairs that do
+/// @param part       the calling CTA's place among them
+/// @param receivers  CTAs with the same tile or half
+template <bool IsHalf, std::uint32_t Parts, class View>
+__device__ __forceinline__ void load_part_for_pairs(const View& view, std::uint32_t address, const Spot& spot,
+                                                    std::uint64_t* full, std::uint32_t part, ReadyCtas receivers)
+{
+    for_each_box_in_cta<IsHalf, View>(
+        address, spot, [&](std::uint32_t index, std::byte* to, const std::int32_t(&origin)[3]) {
+            if (index % Parts == part) {
+                tessera::detail::tensor_load_multicast<CtaGroup::pair>(to, &view.map(), origin, full, receivers);
+            }
+        });
+}
+
 /// Loads the calling CTA's part of a band's tile. One thread.
 template <class Machine, class View>
-__device__ __forceinline__ void load_of_band(const Band<View>& band, int step, std::uint32_t address,
-                                             std::uint64_t* full)
+__device__ __forceinline__ void load_of_band(const StateOf<Machine>& state, const Band<View>& band, int step,
+                                             std::uint32_t address, std::uint64_t* full)
 {
-    if constexpr (Machine::ctas == 2 && View::Staged::has_halves) {
+    constexpr int pair_rows = Machine::group_rows / Machine::multiplying_ctas;  // of a cluster
+    [[maybe_unused]] const ClusterGrid cluster(Machine::group_rows, Machine::group_columns);
+    if constexpr (Machine::multiplying_ctas == 2 && View::Staged::has_halves) {
         if (is_halved<Machine>(band)) {
-            load_part<group_of<Machine>, true>(band.view(), address, band.at(step), full);
+            if constexpr (pair_rows > 1) {
+                load_part_for_pairs<true, pair_rows>(band.view(), address, band.at(step), full, cluster.row() / 2,
+                                                     state.visible->ready(cluster.my_place_in_pairs()));
+            } else {
+                load_part<group_of<Machine>, true>(band.view(), address, band.at(step), full);
+            }
+            return;
+        }
+    }
+    if constexpr (Machine::group_columns > 1) {
+        if (band.kind() == BandKind::of_place_rows) {
+            load_part_for_pairs<false, Machine::group_columns>(
+                band.view(), address, band.at(step), full, cluster.column(), state.visible->ready(cluster.my_row()));
             return;
         }
     }
@@ -84,6 +128,10 @@ __device__ __forceinline__ bool counts()
 {
     return tessera::detail::counts_for_group<group_of<Machine>>();
 }
+
+/// Arrivals at a stage's barrier, besides bytes: one that announces them, or one of each CTA of a pair.
+template <class Machine>
+inline constexpr std::uint32_t arrivals_to_fill = (Machine::ctas > Machine::multiplying_ctas) ? 2 : 1;
 
 /// Waits for a tile, for the role that multiplies.
 template <class Machine>
@@ -102,13 +150,26 @@ __device__ __forceinline__ void await_read(const StateOf<Machine>& state, Barrie
     Barrier(empty, *state.visible).wait(static_cast<PhaseParity>(parity ^ 1U));
 }
 
-/// Announces the bytes that all CTAs of the group load. One thread of each.
+/// Announces the bytes that arrive in all CTAs of the group. One thread of each.
 template <class Machine>
 __device__ __forceinline__ void announce(const StateOf<Machine>& state, BarrierWord<FilledByTma>& full,
                                          std::uint32_t bytes)
 {
     if (counts<Machine>()) {
-        Barrier(full, *state.visible).arrive_and_expect(bytes * Machine::ctas);
+        Barrier(full, *state.visible).arrive_and_expect(bytes * Machine::multiplying_ctas);
+    }
+}
+
+/// The same for a stage. In a cluster of pairs, a CTA that loads nothing, as its peers load for it, arrives all the same: else they could
+/// be a step ahead, and its warp that loads would wait for a slot that was filled and freed without it.
+template <class Machine>
+__device__ __forceinline__ void announce_stage(const StateOf<Machine>& state, BarrierWord<FilledByTma>& full,
+                                               std::uint32_t bytes)
+{
+    if (arrivals_to_fill<Machine> == 1 || counts<Machine>()) {
+        announce<Machine>(state, full, bytes);
+    } else {
+        tessera::detail::arrive_in(CtaRank::self().value() & ~1U, &full.bits);
     }
 }
 

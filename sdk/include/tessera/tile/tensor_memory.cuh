@@ -65,7 +65,7 @@ struct Tcgen05State : RingState {
 };
 
 template <class Machine>
-inline constexpr CtaGroup group_of = Machine::ctas == 2 ? CtaGroup::pair : CtaGroup::one;
+inline constexpr CtaGroup group_of = Machine::multiplying_ctas == 2 ? CtaGroup::pair : CtaGroup::one;
 template <class Machine>
 using StateOf = Tcgen05State<group_of<Machine>>;
 
@@ -118,6 +118,22 @@ __device__ __forceinline__ void commit_to(const Tcgen05State<Group>& state, Barr
         }
     }
     __syncwarp();
+}
+
+/// The same to the barriers of all CTAs of the cluster, which load for each other.
+template <class Machine, class Kind>
+__device__ __forceinline__ void commit_to_cluster(const StateOf<Machine>& state, BarrierWord<Kind>& word)
+{
+    if constexpr (Machine::ctas == Machine::multiplying_ctas) {
+        commit_to(state, word);
+    } else {
+        const auto issued = state.memory->template accumulator<32>(0);
+        if (elect_one()) {
+            const ClusterGrid one_column(Machine::ctas, 1);
+            commit(issued, Barrier(word, *state.visible), state.visible->ready(one_column.my_column()));
+        }
+        __syncwarp();
+    }
 }
 
 /// Arrives for the calling warp at a barrier of the CTA whose thread multiplies.
