@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device_fixture.hpp"
+#include "support/exact_product.hpp"
 #include "support/test_main.hpp"
 #include "tessera/tile/program.hpp"
 #include "tile_clusters.hpp"
@@ -52,22 +53,19 @@ Counts run(const ClusterProgram& program, std::int64_t m, std::int64_t n, std::i
     Counts counts;
     counts.report = launch(stream, {device_a.matrix(m, k), device_b.matrix(k, n), d.matrix(m, n, stride)});
     const auto result = d.to_vector();
-    const std::vector<float> factors(b.begin(), b.end());
-    std::vector<float> sums(static_cast<std::size_t>(n));
+    HostMatrix left(m, k);
+    HostMatrix right(k, n);
+    HostMatrix sums(m, n);
+    left.values.assign(a.begin(), a.end());
+    right.values.assign(b.begin(), b.end());
+    add_product(sums, left, right);
     for (std::int64_t i = 0; i < m + program.m; ++i) {
-        std::fill(sums.begin(), sums.end(), 0.0F);
-        for (std::int64_t l = 0; l < k && i < m; ++l) {
-            const auto factor = static_cast<float>(a[static_cast<std::size_t>(i * k + l)]);
-            for (std::int64_t j = 0; j < n; ++j) {
-                sums[static_cast<std::size_t>(j)] += factor * factors[static_cast<std::size_t>(l * n + j)];
-            }
-        }
         for (std::int64_t j = 0; j < stride; ++j) {
             const auto value = static_cast<float>(result[static_cast<std::size_t>(i * stride + j)]);
             if (i >= m || j >= n) {
                 counts.overwritten += value != 77.0F;
             } else {
-                counts.wrong += value != static_cast<float>(bf16(sums[static_cast<std::size_t>(j)]));
+                counts.wrong += value != static_cast<float>(bf16(sums.at(i, j)));
             }
         }
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device_fixture.hpp"
+#include "support/exact_product.hpp"
 #include "support/test_main.hpp"
 #include "tile_programs.hpp"
 
@@ -72,6 +73,16 @@ struct Matrices {
     {
         return static_cast<double>(static_cast<float>(host[index(batch, row, column)]));
     }
+    HostMatrix values(std::int64_t batch) const
+    {
+        HostMatrix result(rows, columns);
+        for (std::int64_t r = 0; r < rows; ++r) {
+            for (std::int64_t c = 0; c < columns; ++c) {
+                result.at(r, c) = static_cast<float>(host[index(batch, r, c)]);
+            }
+        }
+        return result;
+    }
     BatchView<T, Order> view()
     {
         return BatchView<T, Order>(
@@ -108,13 +119,11 @@ std::size_t wrong_products(TileShape shape, const Sizes& sizes)
     d.host = d.device.to_vector();
     std::size_t wrong = 0;
     for (std::int64_t batch = 0; batch < sizes.batches; ++batch) {
+        HostMatrix sums = c.values(batch);
+        add_product(sums, a.values(batch), b.values(batch));
         for (std::int64_t i = 0; i < sizes.m; ++i) {
             for (std::int64_t j = 0; j < sizes.n; ++j) {
-                double sum = bias.at(0, 0, j) + c.at(batch, i, j);
-                for (std::int64_t l = 0; l < sizes.k; ++l) {
-                    sum += a.at(batch, i, l) * b.at(batch, l, j);
-                }
-                const auto expected = D(static_cast<float>(sum));
+                const auto expected = D(sums.at(i, j) + static_cast<float>(bias.at(0, 0, j)));
                 wrong += static_cast<float>(expected) == static_cast<float>(d.host[d.index(batch, i, j)]) ? 0U : 1U;
                 d.host[d.index(batch, i, j)] = before[d.index(batch, i, j)];
             }
@@ -167,26 +176,28 @@ SumsResult run_sums(SumsProgram program, std::int64_t m, std::int64_t n, std::in
     SumsResult result{
         0, tile_sums<M, N>(stream, program, a.view().first(), b.view().first(), c.view().first(), d.view().first())};
     d.host = d.device.to_vector();
+    HostMatrix sums = program == SumsProgram::from_c ? c.values(0) : HostMatrix(m, n);
+    HostMatrix totals(m, n);  // of the sums after each step
+    const HostMatrix left = a.values(0);
+    const HostMatrix right = b.values(0);
+    for (std::int64_t first = 0; first < k; first += k_of_tile) {
+        add_product(sums, left, right, first, std::min(k, first + k_of_tile));
+        for (std::size_t i = 0; i < sums.values.size(); ++i) {
+            sums.values[i] *= program == SumsProgram::replaced_between_steps ? -1.0F : 1.0F;
+            totals.values[i] += sums.values[i];
+        }
+    }
     for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
-            double sum = program == SumsProgram::from_c ? c.at(0, i, j) : 0;
-            double total = 0;  // of the sums after each step
-            for (std::int64_t l = 0; l < k; ++l) {
-                sum += a.at(0, i, l) * b.at(0, l, j);
-                if ((l + 1) % k_of_tile == 0 || l + 1 == k) {
-                    sum = program == SumsProgram::replaced_between_steps ? -sum : sum;
-                    total += sum;
-                }
-            }
-            double expected = sum;
+            float expected = sums.at(i, j);
             switch (program) {
                 case SumsProgram::read_between_steps:
-                case SumsProgram::used_after_passed_on: expected = total; break;
-                case SumsProgram::copied: expected = 3 * sum; break;
-                case SumsProgram::with_rows: expected = sum + static_cast<double>(i); break;
+                case SumsProgram::used_after_passed_on: expected = totals.at(i, j); break;
+                case SumsProgram::copied: expected *= 3; break;
+                case SumsProgram::with_rows: expected += static_cast<float>(i); break;
                 default: break;
             }
-            result.wrong += d.at(0, i, j) == expected ? 0U : 1U;
+            result.wrong += d.host[d.index(0, i, j)] == expected ? 0U : 1U;
         }
     }
     return result;
@@ -401,12 +412,11 @@ TEST_CASE("Gemm::launch with an epilogue of its own, which knows rows, columns a
         d.host = d.device.to_vector();
         std::size_t wrong = 0;
         for (std::int64_t batch = 0; batch < sizes.batches; ++batch) {
+            HostMatrix sums(sizes.m, sizes.n);
+            add_product(sums, a.values(batch), b.values(batch));
             for (std::int64_t i = 0; i < sizes.m; ++i) {
                 for (std::int64_t j = 0; j < sizes.n; ++j) {
-                    double sum = columns.at(0, 0, j) - rows.at(0, 0, i);
-                    for (std::int64_t l = 0; l < sizes.k; ++l) {
-                        sum += a.at(batch, i, l) * b.at(batch, l, j);
-                    }
+                    const double sum = static_cast<double>(sums.at(i, j)) + columns.at(0, 0, j) - rows.at(0, 0, i);
                     const double expected = std::max(sum, elements.at(batch, i, j) * static_cast<double>(i % 3));
                     wrong += expected == d.at(batch, i, j) ? 0U : 1U;
                 }
@@ -448,18 +458,15 @@ TEST_CASE("what warps exchange does not touch the tiles that are loaded meanwhil
     tile_centred_product(stream, a.view().first(), b.view().first(), d.view().first());
     d.host = d.device.to_vector();
     std::size_t wrong = 0;
-    std::vector<double> column(static_cast<std::size_t>(m));
-    for (std::int64_t c = 0; c < n; c += 7) {
+    HostMatrix sums(m, n);
+    add_product(sums, a.values(0), b.values(0));
+    for (std::int64_t c = 0; c < n; ++c) {
         double mean = 0;
         for (std::int64_t r = 0; r < m; ++r) {
-            double& sum = column[static_cast<std::size_t>(r)] = 0;
-            for (std::int64_t l = 0; l < k; ++l) {
-                sum += a.at(0, r, l) * b.at(0, l, c);
-            }
-            mean += sum / m;
+            mean += static_cast<double>(sums.at(r, c)) / m;
         }
         for (std::int64_t r = 0; r < m; ++r) {
-            wrong += column[static_cast<std::size_t>(r)] - mean == d.at(0, r, c) ? 0U : 1U;
+            wrong += static_cast<double>(sums.at(r, c)) - mean == d.at(0, r, c) ? 0U : 1U;
         }
     }
     CHECK(wrong == 0);

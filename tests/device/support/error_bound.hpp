@@ -168,16 +168,7 @@ struct SumOfProducts {
 };
 
 /// Returns sum a[i] * b[i] for values that are exact in fp32.
-inline SumOfProducts sum_of_products(const double* a, const double* b, std::int64_t k)
-{
-    SumOfProducts sum;
-    for (std::int64_t i = 0; i < k; ++i) {
-        const double product = a[i] * b[i];  // exact: 24 times 24 bits
-        sum.value += product;
-        sum.magnitude += std::abs(product);
-    }
-    return sum;
-}
+SumOfProducts sum_of_products(const double* a, const double* b, std::int64_t k);
 
 /// Returns how much a sum of k products may differ from the reference if a kernel loses at most `relative_error` of the
 /// sum of magnitudes, and `smallest` for each product.
