@@ -85,7 +85,7 @@ configure() {
     rm -f "$log"
 }
 
-# progress: of ninja's lines, one for every tenth part. Warnings and errors pass as they are.
+# progress: of ninja's lines, one for every tenth part. Warnings and errors pass as they are, ptxas's remarks do not.
 progress() {
     local line tenth last=
     while IFS= read -r line; do
@@ -93,7 +93,7 @@ progress() {
             tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
             [ "$tenth" = "$last" ] || printf '   %3d %%, %d s\n' $((10 * tenth)) "${BASH_REMATCH[3]}"
             last=$tenth
-        elif [[ $line != "ninja: no work to do"* ]]; then
+        elif [[ $line != "ninja: no work to do"* && $line != "ptxas info"* ]]; then
             printf '%s\n' "$line"
         fi
     done

@@ -46,7 +46,7 @@ function(tessera_device_command variable name)
         set(architecture ${ARGN})
     endif()
     tessera_include_flags(flags)
-    set(${variable} ${cuda_compiler} -ccbin ${cxx_compiler} -std=c++20 -arch=${architecture} -ptx
+    set(${variable} ${cuda_compiler} -ccbin ${cxx_compiler} -std=c++20 -arch=${architecture} -ptx --Ofast-compile=max
         -o ${work_directory}/${name}.ptx ${flags} PARENT_SCOPE)
 endfunction()
 

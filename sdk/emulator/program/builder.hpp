@@ -3,6 +3,7 @@
 // From a parsed module to a Program: places variables, assigns registers to rows, lowers instructions, and finds where
 // diverged lanes join again.
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -125,7 +126,7 @@ private:
         std::map<std::string, const ptx::Variable*, std::less<>> ranges;  // %r<12>
     };
     std::vector<Scope> scopes_;
-    mutable std::map<std::pair<const ptx::Variable*, std::uint32_t>, Symbol> range_symbols_;
+    mutable std::map<const ptx::Variable*, std::deque<Symbol>> range_symbols_;  // by number; they keep their places
     mutable RegisterRows rows_;  // the survey numbers registers as they are found
     std::map<std::string, ptx::TargetList, std::less<>> targets_;
     struct Use {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <deque>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -82,9 +84,12 @@ const Symbol* FunctionBuilder::find(std::string_view name) const
             if (range == scope->ranges.end() || name.size() - cut > 9 || (name[cut] == '0' && name.size() - cut > 1)) {
                 continue;
             }
-            const auto number = static_cast<std::uint32_t>(std::stoul(std::string(name.substr(cut))));
+            std::uint32_t number = 0;
+            std::from_chars(name.data() + cut, name.data() + name.size(), number);
             if (number < *range->second->count) {
-                Symbol& symbol = range_symbols_[{range->second, number}];
+                std::deque<Symbol>& symbols = range_symbols_[range->second];
+                symbols.resize(std::max<std::size_t>(symbols.size(), number + 1));
+                Symbol& symbol = symbols[number];
                 symbol.kind = Symbol::Kind::reg;
                 symbol.type = range->second->type;
                 symbol.row = surveys_ ? rows_.number_of(*range->second, number) : rows_.row(*range->second, number);

@@ -155,7 +155,7 @@ void test_memory()
     CUmemoryPool pool = nullptr, usual = nullptr;
     CUmemPoolProps properties{};
     properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     expect("usual pool", DRIVER(cuDeviceGetDefaultMemPool)(&usual, 0), CUDA_SUCCESS);
     expect("create pool", DRIVER(cuMemPoolCreate)(&pool, &properties), CUDA_SUCCESS);
     expect("another", pool != usual, true);
