@@ -83,10 +83,11 @@ __device__ __forceinline__ void multiply_copied(Warp& products, LoaderA& load_a,
         for (int step = 0; step < Warp::steps; ++step) {
             if (step + 1 < Warp::steps) {
                 products.read(stage, step + 1);  // first: the compiler moves no read before a copy
-                // To the stage that all have read before the last barrier. After the last one, zeros are written to a stage that
-                // nobody reads: cheaper than a branch, which would keep apart what the compiler can mix.
-                load_a.template begin<Warp::steps - 1>(loaded, step, is_left);
-                load_b.template begin<Warp::steps - 1>(loaded + Warp::TileA::size_bytes, step, is_left);
+                constexpr int parts = LoaderA::template parts<Warp::steps - 1>;
+                if (step < parts) {  // to the stage that all have read before the last barrier
+                    load_a.template begin<parts>(loaded, step, is_left);
+                    load_b.template begin<parts>(loaded + Warp::TileA::size_bytes, step, is_left);
+                }
             } else {
                 commit_copies();
                 finish(loaded);

@@ -66,13 +66,23 @@ public:
         source_ += to_first_;
     }
 
-    /// Starts to copy part `part` of `Parts` of the next step to `tile` in shared memory: zeros if `is_left` is false. After
-    /// the last part, the next step follows.
+    /// Parts of a step that are copied one by one, with products between them. Copies in pieces are too much code for that.
+    template <int Most>
+    static constexpr int parts = AnyAlignment ? 1 : Most;
+
+    /// Starts to copy part `part` of `Parts` of the next step to `tile` in shared memory, or if `is_left` is false nothing that is
+    /// read. After the last part, the next step follows.
     template <int Parts>
     __device__ __forceinline__ void begin(std::uint32_t tile, int part, bool is_left)
     {
-        copy_part<Parts>(tile, is_left ? (Tile::k_major ? lines_ : Tile::block_k) : 0, Tile::k_major ? 16 : bytes_,
-                         part);
+        const int lines = Tile::k_major ? lines_ : Tile::block_k;
+        const int bytes = Tile::k_major ? 16 : bytes_;
+        if constexpr (!AnyAlignment || mma_loads_through_registers) {
+            // Zeros are cheaper than a branch, which would keep apart what the compiler can mix.
+            copy_part<Parts>(tile, is_left ? lines : 0, bytes, part);
+        } else if (is_left) {
+            copy_part<Parts>(tile, lines, bytes, part);
+        }
         if (part + 1 == Parts) {
             source_ += next_;
         }
@@ -151,6 +161,10 @@ private:
             if (i >= first && i < end) {
                 const int valid = i * lines_at_once < lines ? bytes : 0;
                 const char* const from = source_ + i * line_stride_;
+                if (Piece < 16 && valid == 0) {  // rows that the operand lacks, all at once
+                    ptx::store_shared(tile + place(i), uint4{});
+                    continue;
+                }
 #pragma unroll
                 for (int piece = 0; piece < 16; piece += Piece) {
                     const int left = Piece == 16 ? valid : min(max(valid - piece, 0), Piece);
@@ -162,18 +176,49 @@ private:
 
     __device__ __forceinline__ void copy_elements(std::uint32_t tile, int lines, int bytes, int first, int end) const
     {
-#pragma unroll 1
-        for (int i = first; i < end; ++i) {
-            const int valid = i * lines_at_once < lines ? bytes : 0;
-            ptx::store_shared(tile + place(i), elements(source_ + i * line_stride_, valid));
+        uint4 chunks[per_thread];  // all under way at the same time
+#pragma unroll
+        for (int i = 0; i < per_thread; ++i) {
+            if (i >= first && i < end) {
+                const int valid = i * lines_at_once < lines ? bytes : 0;
+                chunks[i] = elements(source_ + i * line_stride_, valid);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < per_thread; ++i) {
+            if (i >= first && i < end) {
+                ptx::store_shared(tile + place(i), chunks[i]);
+            }
         }
     }
 
-    /// The first `bytes` bytes from there, element by element, and zeros.
+    /// A chunk of 16-bit elements in five loads: the words that are inside of it, and two elements. Nothing else is read.
+    __device__ __forceinline__ static uint4 whole_chunk(const char* from)
+    {
+        const auto bits = reinterpret_cast<std::uint64_t>(from);
+        const bool even = bits % 4 == 0;  // it begins with a word
+        const auto* const words = reinterpret_cast<const std::uint32_t*>((bits + 2) / 4 * 4);
+        const auto* const elements = reinterpret_cast<const std::uint16_t*>(from);
+        const std::uint32_t middle[3] = {__ldg(words), __ldg(words + 1), __ldg(words + 2)};
+        const std::uint32_t other = __ldg(elements + (even ? 6 : 0));
+        const std::uint32_t last = __ldg(elements + 7);
+        const std::uint32_t shift = even ? 0 : 16;
+        return make_uint4(__funnelshift_r(even ? middle[0] : other << 16, middle[0], shift),
+                          __funnelshift_r(even ? middle[1] : middle[0], middle[1], shift),
+                          __funnelshift_r(even ? middle[2] : middle[1], middle[2], shift),
+                          __funnelshift_r(even ? other | last << 16 : middle[2], last, shift));
+    }
+
+    /// The first `bytes` bytes from there, and zeros.
     __device__ __forceinline__ static uint4 elements(const char* from, int bytes)
     {
         using Bits = std::conditional_t<sizeof(Element) == 1, std::uint8_t,
                                         std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::uint32_t>>;
+        if constexpr (sizeof(Element) == 2) {
+            if (bytes == 16) {
+                return whole_chunk(from);
+            }
+        }
         std::uint32_t words[4] = {};
 #pragma unroll
         for (int j = 0; j < Tile::in_chunk; ++j) {
