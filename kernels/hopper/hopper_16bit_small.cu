@@ -5,6 +5,7 @@
 namespace tessera::kernels::detail {
 
 template HopperKernel hopper_kernel<PingPong64x128, 2>();
+template HopperKernel hopper_kernel<Tile128x80, 2>();
 template HopperKernel hopper_kernel<Tile128x72, 2>();
 template HopperKernel hopper_kernel<Tile128x64, 2>();
 template HopperKernel hopper_kernel<Alternating64x64, 2>();

@@ -5,7 +5,6 @@
 namespace tessera::kernels::detail {
 
 template HopperKernel hopper_kernel<Tile128x256, 2>();
-template HopperKernel hopper_kernel<Tile256x128, 2>();
 template HopperKernel hopper_kernel<Tile128x192, 2>();
 template HopperKernel hopper_kernel<PingPong128x168, 2>();
 

@@ -181,6 +181,8 @@ TESSERA_HOPPER_CONFIG(Tile256x128, .tile_m = 256, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::cooperative, .stages = 4, .load_registers = 24);
 TESSERA_HOPPER_CONFIG(Tile128x192, .tile_m = 128, .tile_n = 192, .consumers = 2,
                       .schedule = HopperSchedule::cooperative, .stages = 4);
+TESSERA_HOPPER_CONFIG(Tile128x144, .tile_m = 128, .tile_n = 144, .consumers = 2,
+                      .schedule = HopperSchedule::cooperative, .stages = 5);
 TESSERA_HOPPER_CONFIG(Tile128x128, .tile_m = 128, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::cooperative, .stages = 6);
 TESSERA_HOPPER_CONFIG(PingPong128x168, .tile_m = 128, .tile_n = 168, .consumers = 2,
@@ -192,6 +194,8 @@ TESSERA_HOPPER_CONFIG(PingPong64x256, .tile_m = 64, .tile_n = 256, .consumers = 
 TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 8);
 TESSERA_HOPPER_CONFIG(Tile128x72, .tile_m = 128, .tile_n = 72, .consumers = 2, .schedule = HopperSchedule::cooperative,
+                      .stages = 7);
+TESSERA_HOPPER_CONFIG(Tile128x80, .tile_m = 128, .tile_n = 80, .consumers = 2, .schedule = HopperSchedule::cooperative,
                       .stages = 7);
 TESSERA_HOPPER_CONFIG(Alternating64x64, .tile_m = 64, .tile_n = 64, .consumers = 2,
                       .schedule = HopperSchedule::alternating, .stages = 12);

@@ -130,15 +130,22 @@ namespace detail {
 #define TESSERA_DETAIL_S72 "%36, %37, p, 1, 1"
 #define TESSERA_DETAIL_P72 "%38"
 #define TESSERA_DETAIL_T72 ", %39, %40"
-#define TESSERA_DETAIL_D112 \
+#define TESSERA_DETAIL_D80 \
     TESSERA_DETAIL_D72, \
-    "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), \
-    "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), \
-    "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
-#define TESSERA_DETAIL_R112 \
+    "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39])
+#define TESSERA_DETAIL_R80 \
     TESSERA_DETAIL_R72 \
-    ", %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51" \
-    ", %52, %53, %54, %55"
+    ", %36, %37, %38, %39"
+#define TESSERA_DETAIL_S80 "%40, %41, p, 1, 1"
+#define TESSERA_DETAIL_P80 "%42"
+#define TESSERA_DETAIL_T80 ", %43, %44"
+#define TESSERA_DETAIL_D112 \
+    TESSERA_DETAIL_D80, \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
+#define TESSERA_DETAIL_R112 \
+    TESSERA_DETAIL_R80 \
+    ", %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55"
 #define TESSERA_DETAIL_S112 "%56, %57, p, 1, 1"
 #define TESSERA_DETAIL_P112 "%58"
 #define TESSERA_DETAIL_T112 ", %59, %60"
@@ -151,15 +158,22 @@ namespace detail {
 #define TESSERA_DETAIL_S128 "%64, %65, p, 1, 1"
 #define TESSERA_DETAIL_P128 "%66"
 #define TESSERA_DETAIL_T128 ", %67, %68"
-#define TESSERA_DETAIL_D168 \
+#define TESSERA_DETAIL_D144 \
     TESSERA_DETAIL_D128, \
-    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+    "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71])
+#define TESSERA_DETAIL_R144 \
+    TESSERA_DETAIL_R128 \
+    ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define TESSERA_DETAIL_S144 "%72, %73, p, 1, 1"
+#define TESSERA_DETAIL_P144 "%74"
+#define TESSERA_DETAIL_T144 ", %75, %76"
+#define TESSERA_DETAIL_D168 \
+    TESSERA_DETAIL_D144, \
     "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
     "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83])
 #define TESSERA_DETAIL_R168 \
-    TESSERA_DETAIL_R128 \
-    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
-    ", %80, %81, %82, %83"
+    TESSERA_DETAIL_R144 \
+    ", %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83"
 #define TESSERA_DETAIL_S168 "%84, %85, p, 1, 1"
 #define TESSERA_DETAIL_P168 "%86"
 #define TESSERA_DETAIL_T168 ", %87, %88"
@@ -186,7 +200,6 @@ namespace detail {
 #define TESSERA_DETAIL_S256 "%128, %129, p, 1, 1"
 #define TESSERA_DETAIL_P256 "%130"
 #define TESSERA_DETAIL_T256 ", %131, %132"
-
 #define TESSERA_DETAIL_WGMMA(N, K, TYPES, MAJORS, ...)                                                         \
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " TESSERA_DETAIL_P##N ", 0;\n\t"                        \
                  "wgmma.mma_async.sync.aligned.m64n" #N K ".f32" TYPES " "                                     \
@@ -244,7 +257,7 @@ namespace detail {
 /// warpgroup, converged, between `wgmma_fence` and `wgmma_commit`.
 ///
 /// @tparam Types      element types of A and B
-/// @tparam Columns    N: 8, 16, 32, 64, 72, 112, 128, 168, 192 or 256
+/// @tparam Columns    N: 8, 16, 32, 64, 72, 80, 112, 128, 144, 168, 192 or 256
 /// @param d           the thread's registers of D
 /// @param a, b        descriptors of the operands, see smem_descriptor.hpp. Their layouts say which way they are contiguous:
 ///                    other than along K only for f16 and bf16
@@ -262,9 +275,10 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], SmemDescriptor<Te
                   "tessera: the tile's elements are larger or smaller than those that the instruction multiplies");
     static_assert(tile_a.rows >= wgmma_m && tile_b.rows >= Columns,
                   "tessera: wgmma reads 64 rows of A and `Columns` rows of B, and the tile has fewer");
-    static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 72 || Columns == 112 ||
-                      Columns == 128 || Columns == 168 || Columns == 192 || Columns == 256,
-                  "tessera: this wgmma supports N = 8, 16, 32, 64, 72, 112, 128, 168, 192, 256");
+    static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 72 || Columns == 80 ||
+                      Columns == 112 || Columns == 128 || Columns == 144 || Columns == 168 || Columns == 192 ||
+                      Columns == 256,
+                  "tessera: this wgmma supports N = 8, 16, 32, 64, 72, 80, 112, 128, 144, 168, 192, 256");
     static_assert((MajorA == Major::k && MajorB == Major::k) || Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16,
                   "tessera: wgmma takes an M- or N-major operand of f16 or bf16 only: other types must be K-major");
     [[maybe_unused]] constexpr int major_a = static_cast<int>(MajorA);
@@ -274,8 +288,10 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], SmemDescriptor<Te
     TESSERA_DETAIL_TYPES(32)
     TESSERA_DETAIL_TYPES(64)
     TESSERA_DETAIL_TYPES(72)
+    TESSERA_DETAIL_TYPES(80)
     TESSERA_DETAIL_TYPES(112)
     TESSERA_DETAIL_TYPES(128)
+    TESSERA_DETAIL_TYPES(144)
     TESSERA_DETAIL_TYPES(168)
     TESSERA_DETAIL_TYPES(192)
     TESSERA_DETAIL_TYPES(256)
@@ -333,6 +349,11 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], const std::uint32
 #undef TESSERA_DETAIL_S72
 #undef TESSERA_DETAIL_P72
 #undef TESSERA_DETAIL_T72
+#undef TESSERA_DETAIL_D80
+#undef TESSERA_DETAIL_R80
+#undef TESSERA_DETAIL_S80
+#undef TESSERA_DETAIL_P80
+#undef TESSERA_DETAIL_T80
 #undef TESSERA_DETAIL_D112
 #undef TESSERA_DETAIL_R112
 #undef TESSERA_DETAIL_S112
@@ -343,6 +364,11 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], const std::uint32
 #undef TESSERA_DETAIL_S128
 #undef TESSERA_DETAIL_P128
 #undef TESSERA_DETAIL_T128
+#undef TESSERA_DETAIL_D144
+#undef TESSERA_DETAIL_R144
+#undef TESSERA_DETAIL_S144
+#undef TESSERA_DETAIL_P144
+#undef TESSERA_DETAIL_T144
 #undef TESSERA_DETAIL_D168
 #undef TESSERA_DETAIL_R168
 #undef TESSERA_DETAIL_S168
