@@ -50,7 +50,10 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float, in_step: bool) -
     def block_cycles(width: float) -> float:
         return 4 * max(width / 2, (64 + width) * 32 / c["shared_memory_bytes_per_cycle"])
 
-    tensor = rows / 64 * block_cycles(columns)
+    loaded_rows, loaded_columns = min(rows, row["m"]), min(columns, row["n"])
+    reads = rows / 64 * (64 + columns) * 128 / c["shared_memory_bytes_per_cycle"]
+    writes = (loaded_rows + loaded_columns) * 128 / c["shared_memory_bytes_per_cycle"]
+    tensor = max(rows / 64 * 2 * columns, reads + c["written_share"] * writes)
     promoted = 0.0
     if row["two_level_columns"] > 0:
         part = block_cycles(row["two_level_columns"])
@@ -59,8 +62,8 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float, in_step: bool) -
         contended = together or beside > 1
         both = part + c["promotion_cycles"] + (part * part / (part + c["promotion_cycles"]) if contended else 0)
         promoted = max(parts * part, parts * both / (row["consumers"] if together else 1))
-    a_bytes = 128 * min(rows, row["m"])
-    b_bytes = 128 * min(columns, row["n"])
+    a_bytes = 128 * loaded_rows
+    b_bytes = 128 * loaded_columns
 
     def asked_rate(of_a: bool) -> float:
         if loads_straddle(row, of_a):
@@ -70,18 +73,19 @@ def stage_cycles(row: dict, c: dict[str, float], beside: float, in_step: bool) -
 
     loads = (a_bytes + b_bytes) / c["ingest_bytes_per_cycle" if in_step else "ingest_bytes_out_of_step"]
 
-    def narrow_lines(of_a: bool) -> float:
-        k_major, extent = row["a_k_major" if of_a else "b_k_major"], row["m" if of_a else "n"]
-        narrow = not k_major and extent < 128 / row["input_bytes"]
-        return row["block_k"] if narrow and loads_straddle(row, of_a) else 0
+    def straddled_lines(of_a: bool) -> float:
+        k_major, extent = row["a_k_major" if of_a else "b_k_major"], loaded_rows if of_a else loaded_columns
+        if k_major or not loads_straddle(row, of_a):
+            return 0
+        lines = row["block_k"] * divide_up(extent, 128 / row["input_bytes"])
+        return lines * (1 + 1 / row["cluster_n" if of_a else "cluster_m"]) / 2
 
-    lines = narrow_lines(True) / row["cluster_n"] + narrow_lines(False) / row["cluster_m"]
-    asked = (a_bytes / row["cluster_n"] / asked_rate(True) + b_bytes / row["cluster_m"] / asked_rate(False)
-             + lines * c["straddled_line_cycles"])
+    lines = straddled_lines(True) + straddled_lines(False)
+    asked = a_bytes / row["cluster_n"] / asked_rate(True) + b_bytes / row["cluster_m"] / asked_rate(False)
     copied = (rows if row["a_by_threads"] else 0) + (columns if row["b_by_threads"] else 0)
     copies = copied * 128 / c["copied_bytes_per_cycle"] if row["copies"] else 0
     alone = max(c["consumer_stage_cycles"] / row["stages_in_turn"], c["latency_cycles"] / row["stages"], asked, promoted)
-    return max(alone, max(tensor, loads, copies) * beside)
+    return max(alone, max(tensor, loads, copies, lines * c["straddled_line_cycles"]) * beside)
 
 
 def stored_share(row: dict) -> float:
@@ -105,16 +109,21 @@ def has_own_epilogue(row: dict) -> bool:
     return row["activation"] in ("none", "relu", "gelu_tanh") or (row["activation"] in ("gelu", "silu") and streams_parts)
 
 
-def output_cycles(row: dict, c: dict[str, float]) -> float:
+def row_cycles(row: dict, c: dict[str, float], shared: bool) -> float:
+    columns = row["tile_n"]
     activated = 0 if row["activation"] in ("none", "relu") else stored_share(row)
     if row["swapped"]:
-        return c["general_output_cycles"] + activated * c["general_activation_output_cycles"]
+        general_row = 0 if shared else c["general_row_cycles"]
+        return c["epilogue_row_cycles"] + general_row + min(columns, row["n"]) * (
+            c["general_output_cycles"] + activated * c["general_activation_output_cycles"])
     if not row["fused"]:
-        return c["epilogue_output_cycles"]
+        return c["epilogue_row_cycles"] + columns * c["epilogue_output_cycles"]
     if has_own_epilogue(row):
-        return c["epilogue_output_cycles"] + c["fused_output_cycles"] + activated * c["activation_output_cycles"]
+        return c["epilogue_row_cycles"] + columns * (
+            c["epilogue_output_cycles"] + c["fused_output_cycles"] + activated * c["activation_output_cycles"])
     crowded = c["crowded_output_cycles"] if consumer_accumulators(row) > 128 else 0
-    return c["other_output_cycles"] + crowded + activated * c["other_activation_output_cycles"]
+    return c["epilogue_row_cycles"] + columns * (
+        c["other_output_cycles"] + crowded + activated * c["other_activation_output_cycles"])
 
 
 def memory_cycles(row: dict, c: dict[str, float], sms: float, in_step: bool) -> float:
@@ -134,9 +143,14 @@ def memory_cycles(row: dict, c: dict[str, float], sms: float, in_step: bool) -> 
         along_k = row["a_k_major" if of_a else "b_k_major"]
         return extent * row_bytes * times * (2 if not along_k and loads_straddle(row, of_a) else 1)
 
+    def pauses(extent: float, read: float, k_major: float) -> float:
+        return 0 if k_major or read >= extent else extent * row_bytes * c["piece_bytes"] / (read * row["input_bytes"])
+
     rate = min(c["memory_bytes_per_cycle"], sms * c["sm_memory_bytes_per_cycle"])
-    return ((reads(m, across, True) + reads(n, down, False) + d_bytes) / rate +
-            repeated * row_bytes / c["repeated_bytes_per_cycle"])
+    read_bytes = (reads(m, across, True) + reads(n, down, False) + d_bytes +
+                  pauses(m, row["tile_m"] * row["cluster_m"], row["a_k_major"]) +
+                  pauses(n, row["tile_n"] * row["cluster_n"], row["b_k_major"]))
+    return read_bytes / rate + repeated * row_bytes / c["repeated_bytes_per_cycle"]
 
 
 def expected_cycles(row: dict, c: dict[str, float]) -> float:
@@ -158,7 +172,7 @@ def expected_cycles(row: dict, c: dict[str, float]) -> float:
 
     paired = row["consumers"] > 1 and not row["ping_pong"] and row["stages_in_turn"] == 1
     written_rows = rows / row["consumers"] if paired else rows
-    epilogue = written_rows * (c["epilogue_row_cycles"] + columns * output_cycles(row, c)) / layers
+    epilogue = written_rows * row_cycles(row, c, shares_tiles) / layers
     if row["stages_in_turn"] > 1:
         epilogue += c["turns_cycles"]
     if layers > 1:
@@ -172,15 +186,21 @@ def expected_cycles(row: dict, c: dict[str, float]) -> float:
     even_clusters = clusters / waves if shares_tiles else tiles / units
     even_sms = even_clusters * layers * own_tiles / tiles / beside
     memory = memory_cycles(row, c, even_sms, not shares_tiles)
+    loaded_rows, loaded_columns = min(rows, row["m"]), min(columns, row["n"])
+    if layers > 1 or shares_tiles:
+        requested = loaded_rows / row["cluster_n"] + loaded_columns / row["cluster_m"]
+        memory = max(memory, own_tiles * stages * 128 * requested / c["l2_bytes_per_cycle"])
     exponent = c["side_by_side_exponent"]
     both = (work ** exponent + memory ** exponent) ** (1 / exponent)
-    stage_heat = 2 * rows / 64 * columns + c["byte_heat"] * 128 * (rows + columns)
+    stage_heat = 2 * loaded_rows / 64 * loaded_columns + c["byte_heat"] * 128 * (loaded_rows + loaded_columns)
     heat = tiles * layer_size * stages * stage_heat / row["sm_count"]
     cycles = c["start_cycles"] * waves + both + epilogue + c["cluster_cycles"] * math.log2(cluster_size)
     if paired:
         cycles += c["pair_cycles"]
-    if 2 * clusters * cluster_size <= row["sm_count"] * row["ctas"]:
+    if 2 * clusters <= row["slots"] / row["ctas"]:
         cycles -= c["overlap_cycles"]
+    elif 2 * clusters <= row["slots"]:
+        cycles -= c["shared_overlap_cycles"]
     if row["repacked_bytes"] > 0:
         cycles += c["repack_cycles"] + 2 * row["repacked_bytes"] / c["memory_bytes_per_cycle"]
     if shares_tiles:

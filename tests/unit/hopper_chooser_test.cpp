@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <string_view>
 #include <vector>
 
 #include "clean_runtime.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/hopper/hopper_measured.hpp"
 #include "gemm/hopper/hopper_repack.hpp"
 #include "gemm/variant_chooser.hpp"
 #include "variant_problems.hpp"
@@ -194,9 +197,11 @@ TEST_CASE("on 9.0, stream-K divides only what L2 holds, and a choice is remember
         return detail::choose_hopper(detail::resolved(problem), h200).stream_k;
     };
     const std::size_t own = h200.l2_cache_bytes;
-    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{2048, 13312, 16384}, {8192, 3584, 18944}}) {
+    CHECK_FALSE(uses_stream_k(2048, 13312, 16384));  // twice as slow: each cluster reads its operands from memory
+    CHECK_FALSE(uses_stream_k(8192, 3584, 18944));
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{512, 7168, 65536}, {1024, 3584, 65536}}) {
         CAPTURE(fmt::format("{}x{}x{}", m, n, k));
-        CHECK_FALSE(uses_stream_k(m, n, k));  // twice as slow: each cluster reads its operands from memory
+        CHECK_FALSE(uses_stream_k(m, n, k));
         h200.l2_cache_bytes = std::size_t{1} << 40U;
         CHECK(uses_stream_k(m, n, k));
         h200.l2_cache_bytes = own;
@@ -225,7 +230,8 @@ TEST_CASE("on 9.0, a large product with an activation runs on a kernel that has 
     }
 }
 
-TEST_CASE("on 9.0, a few rows of a column-major A that begin inside a sector are loaded for wide tiles")
+TEST_CASE(
+    "on 9.0, lines of a column-major A that begin inside a sector cost narrow tiles most, which load A more often")
 {
     const DeviceProperties device = device_of(9, 0);
     const auto table = kernels::hopper_kernels(2);
@@ -233,11 +239,72 @@ TEST_CASE("on 9.0, a few rows of a column-major A that begin inside a sector are
         MESSAGE("skipped: this build has no code for compute capability 9.0");
         return;
     }
-    const auto chosen_tile_n = [&](std::int64_t m) {
+    const auto least_cycles = [&](std::int64_t m, std::string_view config) {
         GemmProblem problem = problem_of(m, 12160, 512);
         problem.input = problem.output = ElementType::bf16;
-        problem.a.row_major = false;
-        return table[detail::choose_hopper(detail::resolved(problem), device).config].tile_n;
+        problem.a.row_major = problem.b.row_major = false;
+        problem = detail::resolved(problem);
+        double least = std::numeric_limits<double>::infinity();
+        for (const detail::KernelChoice& choice : detail::hopper_candidates(problem, device)) {
+            if (table[choice.config].name == config && !choice.swapped) {
+                least = std::min(least, detail::expected_hopper_cycles(problem, device, choice));
+            }
+        }
+        return least;
     };
-    CHECK(chosen_tile_n(24) > chosen_tile_n(32));
+    const auto cost = [&](std::string_view config) { return least_cycles(24, config) / least_cycles(32, config); };
+    CHECK(cost("Light64x64") > cost("Tile128x192"));
+    CHECK(cost("Light64x64") > 1);
+}
+
+TEST_CASE(
+    "on 9.0, each measured configuration is chosen for its layer, and for as many rows less as have the same tiles")
+{
+    const DeviceProperties device = device_of(9, 0);
+    if (kernels::hopper_kernels(2).empty()) {
+        MESSAGE("skipped: this build has no code for compute capability 9.0");
+        return;
+    }
+    const auto layer = [](std::int64_t m, const detail::MeasuredChoice& measured) {
+        GemmProblem problem = problem_of(m, measured.n, measured.k);
+        problem.input = problem.output = ElementType::bf16;
+        problem.b.row_major = false;
+        return problem;
+    };
+    const auto runs_measured = [&](const GemmProblem& problem, const DeviceProperties& on) {
+        return GemmPlan::explain(problem, on).find(", measured on an H200\n") != std::string::npos;
+    };
+    REQUIRE(!detail::measured_choices().empty());
+    for (const detail::MeasuredChoice& measured : detail::measured_choices()) {
+        GemmProblem problem = layer(measured.m, measured);
+        CAPTURE(problem.describe());
+        const GemmProblem resolved = detail::resolved(problem);
+        const detail::KernelChoice choice = detail::choose_hopper(resolved, device);
+        CHECK(detail::is_measured(measured, choice));
+        CHECK(detail::is_hopper_choice_valid(resolved, device, choice));
+        CHECK(runs_measured(problem, device));
+
+        // The rows of an entry end where tiles, or half of the rows of one, do.
+        const std::int64_t fewest = measured.m <= 64 ? measured.m / 2 + 1 : measured.m - 63;
+        CHECK(runs_measured(layer(fewest, measured), device));
+        CHECK(detail::find_measured(detail::resolved(layer(fewest - 1, measured)), device) != &measured);
+        CHECK(detail::find_measured(detail::resolved(layer(measured.m + 1, measured)), device) != &measured);
+
+        // What was not measured is left to the model: other devices, orders, types and epilogues.
+        DeviceProperties smaller = device;
+        smaller.sm_count = 114;
+        CHECK_FALSE(runs_measured(problem, smaller));
+        for (const auto change :
+             {+[](GemmProblem& other) { other.b.row_major = true; }, +[](GemmProblem& other) { other.has_c = true; },
+              +[](GemmProblem& other) { other.output = ElementType::f32; },
+              +[](GemmProblem& other) { other.a.address_alignment = 8; }}) {
+            GemmProblem other = problem;
+            change(other);
+            CHECK(detail::find_measured(detail::resolved(other), device) == nullptr);
+        }
+        // Without a workspace, stream-K gives way.
+        const detail::KernelChoice without = detail::choose_hopper(resolved, device, 0);
+        CHECK(without.stream_k == false);
+        CHECK((measured.stream_k || detail::is_measured(measured, without)));
+    }
 }

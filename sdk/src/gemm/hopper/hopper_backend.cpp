@@ -5,6 +5,7 @@
 #include "gemm/backend.hpp"
 #include "gemm/hopper/hopper_chooser.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/hopper/hopper_measured.hpp"
 #include "gemm/tma_matrix.hpp"
 
 namespace tessera::detail {
@@ -92,7 +93,9 @@ public:
     }
     std::string describe(const GemmRequest& request, const KernelChoice& choice) const override
     {
-        return "as " + describe_hopper(request.problem, choice);
+        const MeasuredChoice* const measured = find_measured(request.problem, request.device);
+        const bool is_known = measured != nullptr && is_measured(*measured, choice);
+        return "as " + describe_hopper(request.problem, choice) + (is_known ? ", measured on an H200" : "");
     }
     WorkspaceNeed workspace(const GemmProblem& problem, const KernelChoice& choice) const override
     {

@@ -10,6 +10,7 @@
 
 #include "gemm/gemm_operands.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
+#include "gemm/hopper/hopper_measured.hpp"
 #include "gemm/hopper/hopper_repack.hpp"
 #include "gemm/workspace.hpp"
 
@@ -20,34 +21,40 @@ using kernels::HopperKernel;
 
 // Cycles are SM cycles, at about 1.75 GHz; docs/notes/hopper-chooser.md says where each constant comes from.
 // Measured, or given by the architecture:
-constexpr double consumer_stage_cycles = 300;          // per stage, however small the tile
+constexpr double consumer_stage_cycles = 350;          // per stage, however small the tile
 constexpr double shared_memory_bytes_per_cycle = 128;  // per SM
-// Fitted to the times of all candidates for 22 problems, on one H200 with bf16:
-constexpr double ingest_bytes_per_cycle = 77;    // that an SM can take in
+// Fitted to the times of all candidates for 22 problems, some again to 170 others, on an H200 with bf16:
+constexpr double ingest_bytes_per_cycle = 70;    // that an SM can take in
 constexpr double memory_bytes_per_cycle = 2580;  // device memory, all SMs together
 constexpr double epilogue_row_cycles = 25;       // per row that a consumer writes, and per output:
 constexpr double epilogue_output_cycles = 0.04;
 constexpr double turns_cycles = 300;                // until consumers that take turns have added up their sums
 constexpr double layers_cycles = 4000;              // cluster split-K: the CTAs exchange and sum up their parts
-constexpr double start_cycles = 2580;               // until the first stage has landed, and the end
+constexpr double start_cycles = 3300;               // until the first stage has landed, and the end
 constexpr double pair_cycles = 400;                 // until a tile's second consumer has ended, too
 constexpr double latency_cycles = 2510;             // latency of the ring, from a free stage to the next
 constexpr double multicast_bytes_per_cycle = 40;    // per CTA, if the CTAs of a cluster load for each other
 constexpr double straddled_bytes_per_cycle = 34;    // per CTA, of rows that begin inside a sector
-constexpr double straddled_line_cycles = 12;        // if they are along M or N, and narrower than a line of a stage
+constexpr double straddled_line_cycles = 6;         // per SM, if they are along M or N: for each of up to 128 bytes
+constexpr double written_share = 0.5;               // of a stage's writes to shared memory, that wait for reads
 constexpr double repeated_bytes_per_cycle = 29000;  // all SMs together, of data that several clusters read
 constexpr double small_operand_share = 0.11;        // of that, for the smaller operand: many clusters read it at once
-constexpr double cluster_cycles = 285;              // to start and end together, for each doubling of the cluster
-constexpr double sharing_cycles = 5650;             // fences and a counter, for clusters that share a tile
-constexpr double shared_bytes_per_cycle = 6;        // per consumer, of parts of shared tiles written and read back
-constexpr double added_outputs_per_cycle = 1.2;     // per SM, when the CTAs of a cluster sum up their parts
-constexpr double general_output_cycles = 1;         // per output that a consumer writes without TMA
+constexpr double l2_bytes_per_cycle = 3500;         // all SMs together, of requests for different parts of K
+constexpr double piece_bytes = 180;      // contiguous bytes that device memory reads in the time between two pieces
+constexpr double cluster_cycles = 285;   // to start and end together, for each doubling of the cluster
+constexpr double sharing_cycles = 5650;  // fences and a counter, for clusters that share a tile
+constexpr double shared_bytes_per_cycle = 6;     // per consumer, of parts of shared tiles written and read back
+constexpr double added_outputs_per_cycle = 1.2;  // per SM, when the CTAs of a cluster sum up their parts
+constexpr double general_output_cycles = 1;      // per output that a consumer writes without TMA, and per row:
+constexpr double general_row_cycles = 20;
 constexpr double byte_heat = 0.0028;     // power: tensor-core cycles that use as much energy as one byte taken in
 constexpr double sustained_share = 0.4;  // of the tensor core's rate that the power limit allows at the full clock
 constexpr double side_by_side_exponent = 5.4;  // see side_by_side
 // Set with the presets `models` and `random` on one H200: docs/notes/hopper-chooser.md.
 constexpr double sm_memory_bytes_per_cycle = 21.5;  // of device memory, one SM; from L2 it gets more
-constexpr double overlap_cycles = 1000;  // of the start, saved by a kernel that starts beside the previous one
+// Of the start, saved by a kernel that starts beside the previous one: on SMs of its own, or on the same ones.
+constexpr double overlap_cycles = 2300;
+constexpr double shared_overlap_cycles = 1700;
 // Per column of a consumer's row, besides a plain epilogue; of gated pairs, activations are per pair. Fitted to fused
 // products on an H200: docs/notes/hopper-chooser.md.
 constexpr double fused_output_cycles = 0.04;
@@ -101,11 +108,15 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
 {
     const double rows = kernel.tile_m;
     const double columns = kernel.tile_n;
-    // Four instructions of 32 bytes of K each: their math, or the time to read both operands from shared memory.
-    const auto block_cycles = [](double width) {
-        return 4 * std::max(width / 2, (64 + width) * 32 / shared_memory_bytes_per_cycle);
-    };
-    const double tensor = rows / 64 * block_cycles(columns);
+    const double loaded_rows = std::min(rows, static_cast<double>(shape.m));
+    const double loaded_columns = std::min(columns, static_cast<double>(shape.n));
+    // Four instructions of 32 bytes of K each for 64 rows: their math, or the time to read both operands from shared memory.
+    const auto math_cycles = [](double width) { return 4 * width / 2; };
+    const auto read_cycles = [](double width) { return (64 + width) * 128 / shared_memory_bytes_per_cycle; };
+    const auto block_cycles = [&](double width) { return std::max(math_cycles(width), read_cycles(width)); };
+    const double write_cycles = (loaded_rows + loaded_columns) * 128 / shared_memory_bytes_per_cycle;
+    const double tensor =
+        std::max(rows / 64 * math_cycles(columns), rows / 64 * read_cycles(columns) + written_share * write_cycles);
     double promoted = 0;  // until a CTA has multiplied a stage and added its sums
     if (is_float8(problem.input) && problem.fp8_accumulation == Fp8Accumulation::two_level) {
         // A consumer waits for each part of its tile. Meanwhile the other one multiplies, if they share the tile, or the
@@ -118,30 +129,32 @@ double stage_cycles(const GemmProblem& problem, const HopperShape& shape, const 
         promoted = std::max(parts * part, parts * both / (together ? kernel.consumers : 1));
     }
 
-    const double a_bytes = 128 * std::min(rows, static_cast<double>(shape.m));
-    const double b_bytes = 128 * std::min(columns, static_cast<double>(shape.n));
+    const double a_bytes = 128 * loaded_rows;
+    const double b_bytes = 128 * loaded_columns;
     const auto asked_rate = [&](bool of_a) {
         const bool straddles = loads_straddle(problem, shape, choice, of_a);
         const bool shared = (of_a ? choice.cluster_n : choice.cluster_m) > 1;
         return straddles ? straddled_bytes_per_cycle : shared ? multicast_bytes_per_cycle : ingest_bytes_per_cycle;
     };
     const double loads = (a_bytes + b_bytes) / (in_step ? ingest_bytes_per_cycle : ingest_bytes_out_of_step);
-    // TMA asks for such lines one by one.
-    const auto narrow_lines = [&](bool of_a) {
+    const double asked = a_bytes / choice.cluster_n / asked_rate(true) + b_bytes / choice.cluster_m / asked_rate(false);
+    // TMA asks for such lines one by one, and writes those that others ask for, too.
+    const auto straddled_lines = [&](bool of_a) {
         const bool k_major = of_a ? shape.a_k_major : shape.b_k_major;
-        const auto line = 128 / static_cast<std::int64_t>(size_of(problem.input));
-        const bool narrow = !k_major && (of_a ? shape.m : shape.n) < line;
-        return narrow && loads_straddle(problem, shape, choice, of_a) ? static_cast<double>(kernel.block_k) : 0;
+        if (k_major || !loads_straddle(problem, shape, choice, of_a)) {
+            return 0.0;
+        }
+        const double line = 128 / static_cast<double>(size_of(problem.input));
+        const double lines = kernel.block_k * divide_up(of_a ? loaded_rows : loaded_columns, line);
+        return lines * (1 + 1.0 / (of_a ? choice.cluster_n : choice.cluster_m)) / 2;
     };
-    const double lines = narrow_lines(true) / choice.cluster_n + narrow_lines(false) / choice.cluster_m;
-    const double asked = a_bytes / choice.cluster_n / asked_rate(true) +
-                         b_bytes / choice.cluster_m / asked_rate(false) + lines * straddled_line_cycles;
+    const double lines = straddled_lines(true) + straddled_lines(false);
     const double copied_rows = (shape.a_by_threads ? rows : 0) + (shape.b_by_threads ? columns : 0);
     const double copies = kernel.copies ? copied_rows * 128 / copied_bytes_per_cycle : 0;
 
     const double alone =
         std::max({consumer_stage_cycles / kernel.stages_in_turn, latency_cycles / kernel.stages, asked, promoted});
-    return std::max(alone, std::max({tensor, loads, copies}) * beside);
+    return std::max(alone, std::max({tensor, loads, copies, lines * straddled_line_cycles}) * beside);
 }
 
 HopperEpilogue epilogue_of(const GemmProblem& problem)
@@ -159,27 +172,34 @@ HopperEpilogue epilogue_of(const GemmProblem& problem)
 /// Columns of D per column of A * B: of gated pairs, one is activated and their product stored.
 double stored_share(const GemmProblem& problem) { return problem.gating == Gating::none ? 1 : 0.5; }
 
-/// Cycles per column of A * B that a consumer needs besides those of its row.
-double output_cycles(const GemmProblem& problem, const HopperKernel& kernel, const KernelChoice& choice)
+/// Cycles per row of a tile that a consumer needs to finish and store it. `shared`: clusters share the tile, and each stores a
+/// slice of it.
+double row_cycles(const GemmProblem& problem, const HopperShape& shape, const HopperKernel& kernel,
+                  const KernelChoice& choice, bool shared)
 {
     const std::size_t d_columns = static_cast<std::size_t>(kernel.tile_n) / (problem.gating == Gating::none ? 1 : 2);
     const bool by_tma = !choice.swapped && d_columns * size_of(problem.output) % 16 == 0;
     const bool activates = problem.activation != Activation::none && problem.activation != Activation::relu;
     const double activated = activates ? stored_share(problem) : 0;
+    const double columns = kernel.tile_n;
     if (!by_tma) {
-        return general_output_cycles + activated * general_activation_output_cycles;
+        const double written = std::min(columns, static_cast<double>(shape.n));  // the others are beyond D
+        return epilogue_row_cycles + (shared ? 0 : general_row_cycles) +
+               written * (general_output_cycles + activated * general_activation_output_cycles);
     }
     const kernels::HopperFinishing finishing = finishing_of(epilogue_of(problem), kernel, kernel.carries_c);
     if (finishing == kernels::HopperFinishing::plain) {
-        return epilogue_output_cycles;
+        return epilogue_row_cycles + columns * epilogue_output_cycles;
     }
     if (finishing != kernels::HopperFinishing::other) {
-        return epilogue_output_cycles + fused_output_cycles + activated * activation_output_cycles;
+        return epilogue_row_cycles +
+               columns * (epilogue_output_cycles + fused_output_cycles + activated * activation_output_cycles);
     }
     const int consumer_rows =
         kernel.ping_pong || kernel.stages_in_turn > 1 ? kernel.tile_m : kernel.tile_m / kernel.consumers;
     const bool is_crowded = consumer_rows * kernel.tile_n / 128 > 128;
-    return other_output_cycles + (is_crowded ? crowded_output_cycles : 0) + activated * other_activation_output_cycles;
+    return epilogue_row_cycles + columns * (other_output_cycles + (is_crowded ? crowded_output_cycles : 0) +
+                                            activated * other_activation_output_cycles);
 }
 
 /// Cycles that memory and L2 need to serve all CTAs. `sms`: SMs that would do all work if each did as much as the busiest
@@ -212,7 +232,15 @@ double memory_cycles(const GemmProblem& problem, const HopperShape& shape, const
         const bool along_k = of_a ? shape.a_k_major : shape.b_k_major;
         return extent * row_bytes * times * (!along_k && loads_straddle(problem, shape, choice, of_a) ? 2 : 1);
     };
-    const double bytes = reads(m, across, true) + reads(n, down, false) + d_bytes;
+    // An operand along M or N is read in pieces as long as the edge of what a cluster reads, unless it reads whole lines.
+    const auto pauses = [&](double extent, double read, bool k_major) {
+        return k_major || read >= extent
+                   ? 0
+                   : extent * row_bytes * piece_bytes / (read * static_cast<double>(size_of(problem.input)));
+    };
+    const double bytes = reads(m, across, true) + reads(n, down, false) + d_bytes +
+                         pauses(m, rows * choice.cluster_m, shape.a_k_major) +
+                         pauses(n, columns * choice.cluster_n, shape.b_k_major);
     const double rate = std::min(memory_bytes_per_cycle, sms * sm_memory_bytes_per_cycle);
     return bytes / rate + repeated_rows * row_bytes / repeated_bytes_per_cycle;
 }
@@ -251,7 +279,7 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     // A tile's epilogue. The next tile's loop waits for it, unless another consumer has that tile.
     const bool paired = kernel.consumers > 1 && !kernel.ping_pong && kernel.stages_in_turn == 1;
     const double written_rows = paired ? rows / kernel.consumers : rows;
-    double epilogue = written_rows * (epilogue_row_cycles + columns * output_cycles(problem, kernel, choice)) / layers;
+    double epilogue = written_rows * row_cycles(problem, shape, kernel, choice, shares_tiles) / layers;
     if (kernel.stages_in_turn > 1) {
         epilogue += turns_cycles;
     }
@@ -268,9 +296,15 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double own_tiles = divide_up(m, rows) * divide_up(n, columns) * batches;  // without those beyond D's edge
     const double even_clusters = shares_tiles ? clusters / waves : tiles / units;
     const double even_sms = even_clusters * layers * own_tiles / tiles / beside;
-    const double memory = memory_cycles(problem, shape, kernel, choice, static_cast<double>(device.l2_cache_bytes),
-                                        even_sms, !shares_tiles);
-    const double stage_heat = 2 * rows / 64 * columns + byte_heat * 128 * (rows + columns);
+    const auto l2_bytes = static_cast<double>(device.l2_cache_bytes);
+    double memory = memory_cycles(problem, shape, kernel, choice, l2_bytes, even_sms, !shares_tiles);
+    const double loaded_rows = std::min(rows, m);
+    const double loaded_columns = std::min(columns, n);
+    if (layers > 1 || shares_tiles) {  // CTAs are at different parts of K, and request nothing at the same time
+        const double requested = loaded_rows / choice.cluster_n + loaded_columns / choice.cluster_m;
+        memory = std::max(memory, own_tiles * stages * 128 * requested / l2_bytes_per_cycle);
+    }
+    const double stage_heat = 2 * loaded_rows / 64 * loaded_columns + byte_heat * 128 * (loaded_rows + loaded_columns);
     const double heat = tiles * layer_size * stages * stage_heat / device.sm_count;
 
     double cycles =
@@ -278,8 +312,10 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     if (paired) {
         cycles += pair_cycles;
     }
-    if (2 * clusters * cluster_size <= static_cast<double>(device.sm_count) * kernel.ctas) {
+    if (2 * clusters <= slots / kernel.ctas) {
         cycles -= overlap_cycles;
+    } else if (2 * clusters <= slots) {
+        cycles -= shared_overlap_cycles;
     }
     if (const std::size_t bytes = kernel.copies ? 0 : repacked_bytes(problem); bytes > 0) {
         cycles += repack_cycles + 2 * static_cast<double>(bytes) / memory_bytes_per_cycle;  // read and written
@@ -301,9 +337,13 @@ KernelChoice cheapest(const GemmProblem& problem, const DeviceProperties& device
     KernelChoice best{};
     double least = std::numeric_limits<double>::infinity();
     const bool is_limited = workspace_limit != std::numeric_limits<std::size_t>::max();
+    const MeasuredChoice* const measured = find_measured(problem, device);
     for (const KernelChoice& choice : hopper_candidates(problem, device)) {
         if (is_limited && workspace_bytes(hopper_workspace(problem, choice)) > workspace_limit) {
             continue;
+        }
+        if (measured != nullptr && is_measured(*measured, choice)) {
+            return choice;
         }
         const double cost = expected_cycles(problem, device, choice);
         if (cost < least) {  // in a tie the first: the model does not include the raster

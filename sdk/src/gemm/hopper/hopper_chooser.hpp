@@ -12,8 +12,8 @@
 
 namespace tessera::detail {
 
-/// Returns the configuration that the cost model expects to be the fastest for an eligible problem, among those that
-/// need a workspace of at most `workspace_limit` bytes. Returns Variant::automatic if there is none.
+/// Returns the configuration that was measured, or that the cost model expects, to be the fastest for an eligible problem, among
+/// those that need a workspace of at most `workspace_limit` bytes. Returns Variant::automatic if there is none.
 KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& device,
                            std::size_t workspace_limit = std::numeric_limits<std::size_t>::max());
 
