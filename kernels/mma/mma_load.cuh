@@ -195,9 +195,8 @@ private:
     /// A chunk of 16-bit elements in five loads: the words that are inside of it, and two elements. Nothing else is read.
     __device__ __forceinline__ static uint4 whole_chunk(const char* from)
     {
-        const auto bits = reinterpret_cast<std::uint64_t>(from);
-        const bool even = bits % 4 == 0;  // it begins with a word
-        const auto* const words = reinterpret_cast<const std::uint32_t*>((bits + 2) / 4 * 4);
+        const bool even = reinterpret_cast<std::uint64_t>(from) % 4 == 0;  // it begins with a word
+        const auto* const words = reinterpret_cast<const std::uint32_t*>(from + (even ? 0 : 2));
         const auto* const elements = reinterpret_cast<const std::uint16_t*>(from);
         const std::uint32_t middle[3] = {__ldg(words), __ldg(words + 1), __ldg(words + 2)};
         const std::uint32_t other = __ldg(elements + (even ? 6 : 0));
