@@ -40,6 +40,7 @@ void ClockSampler::restart(std::size_t contenders)
 {
     const std::lock_guard lock(mutex_);
     readings_.assign(contenders, {});
+    samples_sm_mhz_.assign(contenders, {});
 }
 
 void ClockSampler::begin(std::size_t contender)
@@ -52,10 +53,11 @@ void ClockSampler::begin(std::size_t contender)
     changed_.notify_all();
 }
 
-void ClockSampler::end()
+void ClockSampler::end(double sm_mhz)
 {
     {
         const std::lock_guard lock(mutex_);
+        samples_sm_mhz_[contender_.value()].push_back(sm_mhz);
         contender_.reset();
     }
     changed_.notify_all();
@@ -65,8 +67,9 @@ std::vector<ClockSummary> ClockSampler::summaries() const
 {
     const std::lock_guard lock(mutex_);
     std::vector<ClockSummary> summaries;
-    for (const std::vector<DeviceReading>& readings : readings_) {
-        summaries.push_back(summarize_clocks(readings));
+    for (std::size_t contender = 0; contender < readings_.size(); ++contender) {
+        summaries.push_back(summarize_clocks(readings_[contender]));
+        summaries.back().samples_sm_mhz = samples_sm_mhz_[contender];
     }
     return summaries;
 }

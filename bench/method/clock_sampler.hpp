@@ -22,6 +22,7 @@ struct ClockSummary {
     double sm_mhz = 0;           ///< median
     double watts = 0;            ///< the highest; 0: unknown
     std::uint64_t throttle = 0;  ///< everything that limited the clock in any of the readings
+    std::vector<double> samples_sm_mhz;  ///< of each sample, as the device counted it; known even without readings
 };
 
 ClockSummary summarize_clocks(const std::vector<DeviceReading>& readings);
@@ -44,7 +45,8 @@ public:
     /// The timed work of this contender is running.
     void begin(std::size_t contender);
     /// It has ended.
-    void end();
+    /// @param sm_mhz  the SM clock in this sample, as the device counted it
+    void end(double sm_mhz);
     /// One for each contender.
     std::vector<ClockSummary> summaries() const;
 
@@ -59,6 +61,7 @@ private:
     std::size_t turn_ = 0;                  // counts calls of begin
     bool leaves_ = false;
     std::vector<std::vector<DeviceReading>> readings_;
+    std::vector<std::vector<double>> samples_sm_mhz_;
     std::thread thread_;  // last: uses the others
 };
 

@@ -39,10 +39,14 @@ double DeviceTimer::seconds_per_product(StreamRef stream, const Batch& batch,
                                         const std::function<void()>& on_begin) const
 {
     batch.enqueue(stream);  // the lead-in
+    if (on_begin) {
+        sm_clock_.begin(stream);
+    }
     start_.record(stream);
     batch.enqueue(stream);
     stop_.record(stream);
     if (on_begin) {
+        sm_clock_.end(stream);
         start_.synchronize();
         on_begin();
     }
@@ -75,7 +79,7 @@ std::vector<std::vector<double>> time_in_rounds(const DeviceTimer& timer, Stream
                                      ? timer.seconds_per_product(stream, batches[i])
                                      : timer.seconds_per_product(stream, batches[i], [&] { rounds.clocks->begin(i); }));
             if (rounds.clocks != nullptr) {
-                rounds.clocks->end();
+                rounds.clocks->end(timer.sm_mhz(stream));
             }
         }
     }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "method/clock_sampler.hpp"
+#include "method/sm_clock.hpp"
 #include "tessera/event.hpp"
 #include "tessera/graph.hpp"
 #include "tessera/stream.hpp"
@@ -69,15 +70,21 @@ private:
 /// Measures device time between two points of a stream.
 class DeviceTimer {
 public:
-    explicit DeviceTimer(const Device& device) : start_(device, EventKind::timing), stop_(device, EventKind::timing) {}
+    explicit DeviceTimer(const Device& device)
+        : start_(device, EventKind::timing), stop_(device, EventKind::timing), sm_clock_(device)
+    {}
 
     /// Seconds that one product of `batch` takes. Blocks. Calls `on_begin` when the device has begun with what is timed,
     /// unless it is empty: everything is enqueued by then.
     double seconds_per_product(StreamRef stream, const Batch& batch, const std::function<void()>& on_begin = {}) const;
 
+    /// The SM clock during the latest of these calls that had an `on_begin`, in MHz.
+    double sm_mhz(StreamRef stream) const { return sm_clock_.mhz(stream); }
+
 private:
     Event start_;
     Event stop_;
+    SmClock sm_clock_;
 };
 
 struct Rounds {

@@ -92,7 +92,7 @@ std::string csv_of(const Environment& environment, const std::vector<ProblemRepo
         "note,median_us,"
         "p10_us,p90_us,min_us,max_us,gflops,baseline,ratio,slower_than_rung_below,error_over_bound,sm_mhz,max_watts,"
         "throttle,"
-        "samples_us\n";
+        "samples_us,samples_sm_mhz\n";
     for (const ProblemReport& report : reports) {
         const auto& [shape, input, orders, output, padding, fusion, accumulation, sums, layer] = report.problem;
         for (std::size_t i = 0; i < report.measurements.size(); ++i) {
@@ -104,16 +104,17 @@ std::string csv_of(const Environment& environment, const std::vector<ProblemRepo
                                 report.exceeds_cache, report.launches_per_sample, report.graph_replay,
                                 quoted(measurement.contender), name_of(measurement.outcome), quoted(measurement.note));
             if (measurement.seconds.empty()) {
-                text += fmt::format(",,,,,,,{},,,,,,,\n", quoted(report.baseline));
+                text += fmt::format(",,,,,,,{},,,,,,,,\n", quoted(report.baseline));
                 continue;
             }
             const Summary seconds = summarize(measurement.seconds);
-            text += fmt::format(
-                ",{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},{:.6g},{},{:.6g},{},{}\n", 1e6 * seconds.median,
-                1e6 * seconds.percentile_10, 1e6 * seconds.percentile_90, 1e6 * seconds.minimum, 1e6 * seconds.maximum,
-                1e-9 * report.problem.flops() / seconds.median, quoted(report.baseline),
-                speed_ratio(report, measurement), is_slower_than_rung_below(report, i), measurement.error_over_bound,
-                clocks_of(measurement.clocks), samples_of(measurement.seconds, 1e6));
+            text += fmt::format(",{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},{:.6g},{},{:.6g},{},{},{}\n",
+                                1e6 * seconds.median, 1e6 * seconds.percentile_10, 1e6 * seconds.percentile_90,
+                                1e6 * seconds.minimum, 1e6 * seconds.maximum,
+                                1e-9 * report.problem.flops() / seconds.median, quoted(report.baseline),
+                                speed_ratio(report, measurement), is_slower_than_rung_below(report, i),
+                                measurement.error_over_bound, clocks_of(measurement.clocks),
+                                samples_of(measurement.seconds, 1e6), samples_of(measurement.clocks.samples_sm_mhz, 1));
         }
     }
     return text;

@@ -108,7 +108,7 @@ TEST_CASE("the sampler reads only between begin and end, and keeps contenders ap
         while (calls < before + readings) {
             std::this_thread::yield();
         }
-        sampler.end();
+        sampler.end(1700);
     };
     time(0, 1000, 4);
     time(2, 2000, 3);
@@ -125,6 +125,9 @@ TEST_CASE("the sampler reads only between begin and end, and keeps contenders ap
     CHECK(summaries[1].readings == 0);
     CHECK(summaries[2].readings >= 2);
     CHECK(summaries[2].sm_mhz == 2000);
+    CHECK(summaries[0].samples_sm_mhz == std::vector<double>{1700, 1700});
+    CHECK(summaries[1].samples_sm_mhz.empty());
+    CHECK(summaries[2].samples_sm_mhz == std::vector<double>{1700});
     sampler.restart(1);
     CHECK(sampler.summaries().at(0).readings == 0);
 }
@@ -146,7 +149,7 @@ TEST_CASE("a reading that ends after the timed work does not count, and one that
         while (!has_begun) {
             std::this_thread::yield();
         }
-        sampler.end();
+        sampler.end(1700);
         may_end = true;
         std::this_thread::sleep_for(milliseconds(20));
         CHECK(sampler.summaries()[0].readings == 0);
@@ -155,7 +158,7 @@ TEST_CASE("a reading that ends after the timed work does not count, and one that
     failing.restart(1);
     failing.begin(0);
     std::this_thread::sleep_for(milliseconds(20));
-    failing.end();
+    failing.end(1700);
     CHECK(failing.summaries()[0].readings == 0);
 }
 
@@ -163,9 +166,9 @@ std::vector<ProblemReport> reports_with_clocks()
 {
     ProblemReport report;
     report.problem = {{64, 64, 64}, ElementType::bf16, {}, ElementType::bf16};
-    report.measurements = {{"tessera_automatic", false, Outcome::right, "", 0.5, {1e-6}, {9, 1755, 698.5, 0x4}},
-                           {"cublaslt_heuristic", false, Outcome::right, "", 0.5, {1e-6}, {8, 1980, 400, 0}},
-                           {"cublaslt_best_of_16", false, Outcome::right, "", 0.5, {1e-6}, {}}};
+    report.measurements = {{"tessera_automatic", false, Outcome::right, "", 0.5, {1e-6}, {9, 1755, 698.5, 0x4, {}}},
+                           {"cublaslt_heuristic", false, Outcome::right, "", 0.5, {1e-6}, {8, 1980, 400, 0, {}}},
+                           {"cublaslt_best_of_16", false, Outcome::right, "", 0.5, {1e-6}, {0, 0, 0, 0, {1700, 1650}}}};
     return {report};
 }
 
@@ -173,10 +176,10 @@ TEST_CASE("all reports have clock, power and limits of each result, and empty fi
 {
     const std::vector<ProblemReport> reports = reports_with_clocks();
     const std::string csv = csv_of({}, reports);
-    CHECK(contains(csv, ",sm_mhz,max_watts,throttle,samples_us\n"));
-    CHECK(contains(csv, ",0.5,1755,698.5,power cap,1\n"));
-    CHECK(contains(csv, ",0.5,1980,400,none,1\n"));
-    CHECK(contains(csv, ",0.5,,,,1\n"));
+    CHECK(contains(csv, ",sm_mhz,max_watts,throttle,samples_us,samples_sm_mhz\n"));
+    CHECK(contains(csv, ",0.5,1755,698.5,power cap,1,\n"));
+    CHECK(contains(csv, ",0.5,1980,400,none,1,\n"));
+    CHECK(contains(csv, ",0.5,,,,1,1700;1650\n"));
     const std::string json = json_of({}, reports, "gemm");
     CHECK(contains(json, R"("sm_mhz": 1755, "max_watts": 698.5, "throttle": "power cap", )"));
     CHECK(contains(json, R"("sm_mhz": null, "max_watts": null, "throttle": null, )"));

@@ -1,0 +1,73 @@
+#include "method/sm_clock.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace tessera::bench {
+namespace {
+
+// Room for SMs whose number is higher than the count: a device may have some switched off.
+constexpr unsigned most_sms = 1024;
+
+__global__ void read_counters(SmClock::Reading* readings)
+{
+    unsigned sm = 0;
+    std::int64_t nanoseconds = 0;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+    if (sm < most_sms) {
+        readings[sm] = {clock64(), nanoseconds};
+    }
+}
+
+}  // namespace
+
+SmClock::SmClock(const Device& device) : sms_(device.properties().sm_count)
+{
+    const Stream stream(device);
+    readings_ = DeviceBuffer<Reading>(stream, std::size_t{2} * most_sms);
+}
+
+void SmClock::read(StreamRef stream, int slot) const
+{
+    read_counters<<<static_cast<unsigned>(sms_), 1, 0, stream.get()>>>(readings_.data() + slot * most_sms);
+    if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) {
+        throw std::runtime_error(std::string("the kernel that reads the SM clock: ") + cudaGetErrorString(status));
+    }
+}
+
+void SmClock::begin(StreamRef stream) const
+{
+    readings_.fill(stream, Reading{0, 0});
+    read(stream, 0);
+}
+
+void SmClock::end(StreamRef stream) const { read(stream, 1); }
+
+double SmClock::mhz(StreamRef stream) const
+{
+    stream.synchronize();
+    std::vector<Reading> readings(readings_.size());
+    readings_.copy_to(readings);
+    std::vector<double> clocks;
+    for (std::size_t sm = 0; sm < most_sms; ++sm) {
+        const Reading& first = readings[sm];
+        const Reading& last = readings[most_sms + sm];
+        if (first.nanoseconds != 0 && last.nanoseconds > first.nanoseconds) {
+            clocks.push_back(1e3 * static_cast<double>(last.cycles - first.cycles) /
+                             static_cast<double>(last.nanoseconds - first.nanoseconds));
+        }
+    }
+    if (clocks.empty()) {
+        return 0;
+    }
+    const auto middle = clocks.begin() + static_cast<std::ptrdiff_t>(clocks.size() / 2);
+    std::nth_element(clocks.begin(), middle, clocks.end());
+    return *middle;
+}
+
+}  // namespace tessera::bench
