@@ -129,9 +129,12 @@ public:
           contenders_(our_contenders(options.variants))
     {
         if (options.config) {
-            contenders_.push_back(hopper_config_contender(
-                *options.config, options.shortlist,
-                options.candidates_file.empty() ? nullptr : std::make_shared<CandidateFile>(options.candidates_file)));
+            for (GemmContender& contender : hopper_config_contenders(
+                     *options.config, options.shortlist, options.finalists,
+                     options.candidates_file.empty() ? nullptr
+                                                     : std::make_shared<CandidateFile>(options.candidates_file))) {
+                contenders_.push_back(std::move(contender));
+            }
         }
         if (options.tuning.wanted()) {
             contenders_.push_back(tuned_contender(options.tuning));

@@ -19,7 +19,8 @@ struct GemmOptions {
     std::vector<Problem> problems;
     std::vector<std::string> variants{"automatic"};  ///< of Tessera
     std::optional<std::string> config;  ///< also measure the Hopper configurations whose description has this text
-    double shortlist{0};                ///< with `config`: see hopper_config_contender
+    double shortlist{0};                ///< with `config`: see hopper_config_contenders
+    std::size_t finalists{1};           ///< with `config`: of the fastest, each measured beside the peers
     std::string candidates_file;        ///< with `config`: receives the time of each of these configurations
     Tuning tuning;                      ///< also measure the tuned choice
     bool remarks = false;               ///< print each contender's choice below its row

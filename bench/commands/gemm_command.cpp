@@ -29,6 +29,7 @@ struct GemmLine {
     std::optional<std::string> config;
     std::string candidates;
     double shortlist = 0;
+    std::size_t finalists = 1;
     bool remarks = false;
     bool reader = false;
     Tuning tuning;
@@ -45,6 +46,7 @@ GemmOptions options_of(const GemmLine& line)
     options.pause = std::chrono::milliseconds(line.pause);
     options.config = line.config;
     options.shortlist = line.shortlist;
+    options.finalists = line.finalists;
     options.candidates_file = line.candidates;
     if (!line.candidates.empty() && !line.config) {
         throw std::invalid_argument("--candidates needs --config: with --config \"\", it has every configuration");
@@ -140,6 +142,9 @@ Command add_gemm_command(CLI::App& app)
     gemm->add_option("--shortlist", line->shortlist,
                      "with --config: only what the cost model expects within this factor of its best, with one raster")
         ->check(CLI::Range(1.0, 100.0));
+    gemm->add_option("--finalists", line->finalists,
+                     "with --config: measure this many of the fastest beside the peers, and the cost model's choice")
+        ->check(CLI::Range(1, 64));
     gemm->add_option("--candidates", line->candidates,
                      "with --config: write the time of each of these configurations, and what the cost model expects");
     gemm->add_flag("--tune", line->tuning.measure, "tune each problem and also measure the tuned choice");

@@ -28,6 +28,12 @@ void add_problem_options(CLI::App& command, ProblemOptions& options)
         ->delimiter(',')
         ->capture_default_str();
     command
+        .add_option("--padding", options.paddings,
+                    "for --shapes: elements by which A's and B's leading dimensions exceed the extents")
+        ->delimiter(',')
+        ->check(CLI::Range(std::int64_t{0}, max_extent))
+        ->capture_default_str();
+    command
         .add_option("--epilogue", options.epilogues,
                     fmt::format("epilogues, fused by both sides: {}", fmt::join(fusion_names(), ", ")))
         ->delimiter(',')
@@ -60,7 +66,9 @@ std::vector<Problem> problems_of(const ProblemOptions& options, std::uint64_t se
         for (const std::string& orders : options.orders) {
             for (const std::string& shape : options.shapes) {
                 const Types types = parse_types(type);
-                plain.push_back({parse_shape(shape), types.input, parse_orders(orders), types.output});
+                for (const std::int64_t padding : options.paddings) {
+                    plain.push_back({parse_shape(shape), types.input, parse_orders(orders), types.output, padding});
+                }
             }
         }
     }

@@ -22,6 +22,7 @@ struct ProblemOptions {
     std::vector<std::string> shapes;
     std::vector<std::string> types{"bf16"};
     std::vector<std::string> orders{"rc"};
+    std::vector<std::int64_t> paddings{0};
     std::vector<std::int64_t> tokens;
     std::size_t count = PresetOptions{}.count;
     std::optional<std::string> split;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -89,19 +90,42 @@ void shorten(std::vector<detail::KernelChoice>& choices, const GemmProblem& prob
     choices = std::move(kept);
 }
 
-Prepared prepare(const Task& task, const std::string& text, double shortlist, CandidateFile* file)
+/// The places of the `count` fastest, in order; the last of them gives way to the cost model's choice if it is not one of
+/// them.
+std::vector<std::size_t> finalists(const std::vector<detail::KernelChoice>& choices, const std::vector<double>& seconds,
+                                   const GemmProblem& problem, const DeviceProperties& device, std::size_t count)
+{
+    std::vector<std::size_t> places(choices.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    const auto expected = std::min_element(choices.begin(), choices.end(), [&](const auto& one, const auto& other) {
+        return detail::expected_hopper_cycles(problem, device, one) <
+               detail::expected_hopper_cycles(problem, device, other);
+    });
+    std::stable_sort(places.begin(), places.end(),
+                     [&](std::size_t one, std::size_t other) { return seconds[one] < seconds[other]; });
+    places.resize(std::min(count, places.size()));
+    const auto model_choice = static_cast<std::size_t>(expected - choices.begin());
+    if (std::find(places.begin(), places.end(), model_choice) == places.end() && places.size() > 1) {
+        places.back() = model_choice;
+    }
+    return places;
+}
+
+/// Returns the finalists, or one that says why there are none.
+std::vector<Prepared> prepare(const Task& task, const std::string& text, double shortlist, std::size_t count,
+                              CandidateFile* file)
 {
     const DeviceProperties& device = task.device.properties();
     const GemmProblem problem = detail::resolved(task.problem.gemm_problem());
     if (const auto refusal = detail::find_hopper_refusal(problem, device)) {
-        return {{}, detail::to_string(*refusal, device)};
+        return {{{}, detail::to_string(*refusal, device)}};
     }
     std::vector<detail::KernelChoice> choices = detail::hopper_candidates(problem, device);
     std::erase_if(choices, [&](const detail::KernelChoice& choice) {
         return detail::describe_hopper(problem, choice).find(text) == std::string::npos;
     });
     if (choices.empty()) {
-        return {{}, fmt::format("no configuration for this problem has '{}' in its description", text)};
+        return {{{}, fmt::format("no configuration for this problem has '{}' in its description", text)}};
     }
 
     if (shortlist > 0) {
@@ -136,20 +160,37 @@ Prepared prepare(const Task& task, const std::string& text, double shortlist, Ca
     if (file != nullptr) {
         file->write(task.problem, problem, device, choices, seconds);
     }
-    const auto fastest = static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin());
-    return {std::move(products[fastest]),
-            fmt::format("{} (fastest of {})", detail::describe_hopper(problem, choices[fastest]), choices.size()),
-            is_float8(task.problem.input) ? Accumulation::hopper_fp8 : Accumulation::tensor_core};
+    std::vector<Prepared> prepared;
+    for (const std::size_t place : finalists(choices, seconds, problem, device, count)) {
+        prepared.push_back({std::move(products[place]),
+                            fmt::format("{} (number {} of {})", detail::describe_hopper(problem, choices[place]),
+                                        1 + std::count_if(seconds.begin(), seconds.end(),
+                                                          [&](double other) { return other < seconds[place]; }),
+                                        choices.size()),
+                            is_float8(task.problem.input) ? Accumulation::hopper_fp8 : Accumulation::tensor_core});
+    }
+    return prepared;
 }
 
 }  // namespace
 
-GemmContender hopper_config_contender(std::string text, double shortlist, std::shared_ptr<CandidateFile> file)
+std::vector<GemmContender> hopper_config_contenders(std::string text, double shortlist, std::size_t finalists,
+                                                    std::shared_ptr<CandidateFile> file)
 {
-    return {fmt::format("{}config", our_prefix),
-            [text = std::move(text), shortlist, file = std::move(file)](const Task& task) {
-                return prepare(task, text, shortlist, file.get());
-            }};
+    // The first contender races all candidates of a problem, the others take the next ones.
+    const auto ranking = std::make_shared<std::vector<Prepared>>();
+    std::vector<GemmContender> contenders;
+    for (std::size_t place = 0; place < finalists; ++place) {
+        contenders.push_back(
+            {place == 0 ? fmt::format("{}config", our_prefix) : fmt::format("{}config_{}", our_prefix, place + 1),
+             [=](const Task& task) -> Prepared {
+                 if (place == 0) {
+                     *ranking = prepare(task, text, shortlist, finalists, file.get());
+                 }
+                 return place < ranking->size() ? std::move((*ranking)[place]) : Prepared{{}, "fewer configurations"};
+             }});
+    }
+    return contenders;
 }
 
 }  // namespace tessera::bench
