@@ -194,9 +194,15 @@ def expected_cycles(row: dict, c: dict[str, float]) -> float:
     both = (work ** exponent + memory ** exponent) ** (1 / exponent)
     stage_heat = 2 * loaded_rows / 64 * loaded_columns + c["byte_heat"] * 128 * (loaded_rows + loaded_columns)
     heat = tiles * layer_size * stages * stage_heat / row["sm_count"]
-    cycles = c["start_cycles"] * waves + both + epilogue + c["cluster_cycles"] * math.log2(cluster_size)
+    shortness = min(max(2 - stages / c["short_stages"], 0), 1)
+    down = divide_up(row["m"], rows * row["cluster_m"])
+    across = divide_up(row["n"], columns * row["cluster_n"])
+    readers = min(max(down, across), clusters)
+    cycles = (c["start_cycles"] * waves + both + epilogue +
+              (1 - shortness) * c["cluster_cycles"] * math.log2(cluster_size) +
+              shortness * (c["same_line_cycles"] * readers + c["short_output_cycles"] * written_rows * columns / layers))
     if paired:
-        cycles += c["pair_cycles"]
+        cycles += c["pair_cycles"] + shortness * c["short_pair_cycles"]
     if 2 * clusters <= row["slots"] / row["ctas"]:
         cycles -= c["overlap_cycles"]
     elif 2 * clusters <= row["slots"]:

@@ -136,6 +136,12 @@ TEST_CASE("on a Hopper GPU, mma.sync runs 16-bit products that are narrow, small
     CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 18, problem.k = 128; }) ==
           Variant::mma_sync);
     CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 17, problem.k = 128; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 18, problem.n = 3000; }) ==
+          Variant::mma_sync);  // 197 million products of two elements
+    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 17, problem.n = 3000; }) == Variant::hopper);
+    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 17, problem.k = 64; }) == Variant::mma_sync);
+    CHECK(changed([](GemmProblem& problem) { problem.a.leading_dimension = 17, problem.k = 64, problem.n = 1000; }) ==
+          Variant::hopper);
     CHECK(changed([](GemmProblem& problem) { problem.input = ElementType::tf32; }) == Variant::hopper);
     CHECK(changed([](GemmProblem& problem) { problem.batches = 2; }) == Variant::hopper);
 }

@@ -11,12 +11,16 @@
 namespace tessera::detail {
 namespace {
 
-/// Returns true if mma_sync, which copies narrow pieces of operands, is faster than a kernel that needs a copy of them first. A
-/// single row or column of its tiles reads an operand once.
+/// Returns true if mma_sync, which copies narrow pieces of operands, is faster than a kernel that needs a copy of them first: if a
+/// single row or column of its tiles reads an operand once, and where the copy takes longer than the product.
 bool is_faster_than_repacking(const GemmProblem& problem, std::int64_t alignment)
 {
     const std::int64_t narrow = std::min(problem.m, problem.n);
-    return (alignment >= 8 && narrow <= 64) || (alignment >= 4 && narrow <= 512 && problem.k <= 128);
+    const double products =
+        static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
+    return (alignment >= 8 && narrow <= 64) || (alignment >= 4 && narrow <= 512 && problem.k <= 128) ||
+           (alignment >= 4 && products <= 2e8) ||
+           (narrow <= 128 && std::max(problem.m, problem.n) >= 1024 && problem.k <= 64);
 }
 
 /// Returns true if mma_sync is faster where TMA loads both operands. A wgmma tile has 64 rows of A or B: of lines along M or N

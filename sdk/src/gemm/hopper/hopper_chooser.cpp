@@ -55,6 +55,12 @@ constexpr double sm_memory_bytes_per_cycle = 21.5;  // of device memory, one SM;
 // Of the start, saved by a kernel that starts beside the previous one: on SMs of its own, or on the same ones.
 constexpr double overlap_cycles = 2300;
 constexpr double shared_overlap_cycles = 1700;
+// Of products of up to `short_stages`, none of twice as many: set with 66 products of K up to 600 on one H200. Their clusters
+// all wait for their first stages at once, and those of several CTAs ask for fewer lines.
+constexpr double short_stages = 8;
+constexpr double same_line_cycles = 22;      // until L2 has served one of the clusters that read the same lines
+constexpr double short_pair_cycles = 600;    // more, until a tile's second consumer has ended, too
+constexpr double short_output_cycles = 0.1;  // more, per output of a consumer's tile
 // Per column of a consumer's row, besides a plain epilogue; of gated pairs, activations are per pair. Fitted to fused
 // products on an H200: docs/notes/hopper-chooser.md.
 constexpr double fused_output_cycles = 0.04;
@@ -307,10 +313,15 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double stage_heat = 2 * loaded_rows / 64 * loaded_columns + byte_heat * 128 * (loaded_rows + loaded_columns);
     const double heat = tiles * layer_size * stages * stage_heat / device.sm_count;
 
-    double cycles =
-        start_cycles * waves + side_by_side(work, memory) + epilogue + cluster_cycles * std::log2(cluster_size);
+    const double shortness = std::clamp(2 - stages / short_stages, 0.0, 1.0);
+    const double down = divide_up(m, rows * choice.cluster_m);
+    const double across = divide_up(n, columns * choice.cluster_n);
+    const double readers = std::min(std::max(down, across), clusters);  // of the lines that most clusters read
+    double cycles = start_cycles * waves + side_by_side(work, memory) + epilogue +
+                    (1 - shortness) * cluster_cycles * std::log2(cluster_size) +
+                    shortness * (same_line_cycles * readers + short_output_cycles * written_rows * columns / layers);
     if (paired) {
-        cycles += pair_cycles;
+        cycles += pair_cycles + shortness * short_pair_cycles;
     }
     if (2 * clusters <= slots / kernel.ctas) {
         cycles -= overlap_cycles;
