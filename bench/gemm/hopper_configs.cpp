@@ -174,8 +174,8 @@ std::vector<Prepared> prepare(const Task& task, const std::string& text, double 
 
 }  // namespace
 
-std::vector<GemmContender> hopper_config_contenders(std::string text, double shortlist, std::size_t finalists,
-                                                    std::shared_ptr<CandidateFile> file)
+std::vector<GemmContender> hopper_config_contenders(const std::string& text, double shortlist, std::size_t finalists,
+                                                    const std::shared_ptr<CandidateFile>& file)
 {
     // The first contender races all candidates of a problem, the others take the next ones.
     const auto ranking = std::make_shared<std::vector<Prepared>>();

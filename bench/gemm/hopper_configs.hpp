@@ -20,7 +20,8 @@ namespace tessera::bench {
 ///                   the raster alone the first; 0: all
 /// @param finalists  number of contenders; from two on, the cost model's choice is one of them
 /// @param file       receives the times of all of them, with what the cost model expects; or null
-std::vector<GemmContender> hopper_config_contenders(std::string text, double shortlist = 0, std::size_t finalists = 1,
-                                                    std::shared_ptr<CandidateFile> file = nullptr);
+std::vector<GemmContender> hopper_config_contenders(const std::string& text, double shortlist = 0,
+                                                    std::size_t finalists = 1,
+                                                    const std::shared_ptr<CandidateFile>& file = nullptr);
 
 }  // namespace tessera::bench
