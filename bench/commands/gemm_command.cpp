@@ -51,6 +51,9 @@ GemmOptions options_of(const GemmLine& line)
     if (!line.candidates.empty() && !line.config) {
         throw std::invalid_argument("--candidates needs --config: with --config \"\", it has every configuration");
     }
+    if (line.finalists > 1 && !line.config) {
+        throw std::invalid_argument("--finalists needs --config: with --config \"\", every configuration can be one");
+    }
     options.remarks = line.remarks;
     options.reader = line.reader;
     options.tuning = line.tuning;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -91,21 +92,23 @@ void shorten(std::vector<detail::KernelChoice>& choices, const GemmProblem& prob
 }
 
 /// The places of the `count` fastest, in order; the last of them gives way to the cost model's choice if it is not one of
-/// them.
+/// them. Candidates that could not run are none.
 std::vector<std::size_t> finalists(const std::vector<detail::KernelChoice>& choices, const std::vector<double>& seconds,
                                    const GemmProblem& problem, const DeviceProperties& device, std::size_t count)
 {
     std::vector<std::size_t> places(choices.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
-    const auto expected = std::min_element(choices.begin(), choices.end(), [&](const auto& one, const auto& other) {
-        return detail::expected_hopper_cycles(problem, device, one) <
-               detail::expected_hopper_cycles(problem, device, other);
-    });
-    std::stable_sort(places.begin(), places.end(),
-                     [&](std::size_t one, std::size_t other) { return seconds[one] < seconds[other]; });
+    std::erase_if(places, [&](std::size_t place) { return !std::isfinite(seconds[place]); });
+    if (places.empty()) {
+        return places;
+    }
+    const auto cycles = [&](std::size_t place) {
+        return detail::expected_hopper_cycles(problem, device, choices[place]);
+    };
+    const std::size_t model_choice = *std::ranges::min_element(places, {}, cycles);
+    std::ranges::stable_sort(places, {}, [&](std::size_t place) { return seconds[place]; });
     places.resize(std::min(count, places.size()));
-    const auto model_choice = static_cast<std::size_t>(expected - choices.begin());
-    if (std::find(places.begin(), places.end(), model_choice) == places.end() && places.size() > 1) {
+    if (places.size() > 1 && std::ranges::find(places, model_choice) == places.end()) {
         places.back() = model_choice;
     }
     return places;
@@ -168,6 +171,9 @@ std::vector<Prepared> prepare(const Task& task, const std::string& text, double 
                                                           [&](double other) { return other < seconds[place]; }),
                                         choices.size()),
                             is_float8(task.problem.input) ? Accumulation::hopper_fp8 : Accumulation::tensor_core});
+    }
+    if (prepared.empty()) {
+        prepared.push_back({{}, "no configuration could run"});
     }
     return prepared;
 }

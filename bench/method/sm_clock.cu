@@ -2,10 +2,13 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
+#include <cuda/ptx>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "method/statistics.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -15,12 +18,9 @@ constexpr unsigned most_sms = 1024;
 
 __global__ void read_counters(SmClock::Reading* readings)
 {
-    unsigned sm = 0;
-    std::int64_t nanoseconds = 0;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+    const std::uint32_t sm = cuda::ptx::get_sreg_smid();
     if (sm < most_sms) {
-        readings[sm] = {clock64(), nanoseconds};
+        readings[sm] = {clock64(), static_cast<std::int64_t>(cuda::ptx::get_sreg_globaltimer())};
     }
 }
 
@@ -62,12 +62,7 @@ double SmClock::mhz(StreamRef stream) const
                              static_cast<double>(last.nanoseconds - first.nanoseconds));
         }
     }
-    if (clocks.empty()) {
-        return 0;
-    }
-    const auto middle = clocks.begin() + static_cast<std::ptrdiff_t>(clocks.size() / 2);
-    std::nth_element(clocks.begin(), middle, clocks.end());
-    return *middle;
+    return clocks.empty() ? 0 : summarize(std::move(clocks)).median;
 }
 
 }  // namespace tessera::bench

@@ -155,8 +155,9 @@ def memory_cycles(row: dict, c: dict[str, float], sms: float, in_step: bool) -> 
 
 def expected_cycles(row: dict, c: dict[str, float]) -> float:
     rows, columns, clusters, layers = row["tile_m"], row["tile_n"], row["clusters"], row["cluster_k"]
-    tiles = (divide_up(row["m"], rows * row["cluster_m"]) * divide_up(row["n"], columns * row["cluster_n"]) *
-             row["batches"])
+    down = divide_up(row["m"], rows * row["cluster_m"])
+    across = divide_up(row["n"], columns * row["cluster_n"])
+    tiles = down * across * row["batches"]
     stages = max(divide_up(row["k"], row["block_k"] * row["stages_in_turn"]), 1) * row["stages_in_turn"]
     layer_size = row["cluster_m"] * row["cluster_n"]
     cluster_size = layer_size * layers
@@ -195,8 +196,6 @@ def expected_cycles(row: dict, c: dict[str, float]) -> float:
     stage_heat = 2 * loaded_rows / 64 * loaded_columns + c["byte_heat"] * 128 * (loaded_rows + loaded_columns)
     heat = tiles * layer_size * stages * stage_heat / row["sm_count"]
     shortness = min(max(2 - stages / c["short_stages"], 0), 1)
-    down = divide_up(row["m"], rows * row["cluster_m"])
-    across = divide_up(row["n"], columns * row["cluster_n"])
     readers = min(max(down, across), clusters)
     cycles = (c["start_cycles"] * waves + both + epilogue +
               (1 - shortness) * c["cluster_cycles"] * math.log2(cluster_size) +

@@ -20,6 +20,19 @@
 using namespace tessera;
 using namespace tessera::test;
 
+namespace {
+
+/// A layer of a model: bf16, A and B contiguous along K.
+GemmProblem bf16_layer(std::int64_t m, std::int64_t n, std::int64_t k)
+{
+    GemmProblem problem = problem_of(m, n, k);
+    problem.input = problem.output = ElementType::bf16;
+    problem.b.row_major = false;
+    return detail::resolved(problem);
+}
+
+}  // namespace
+
 TEST_CASE("on 9.0, exactly the operands that TMA or wgmma cannot use are copied or repacked")
 {
     const DeviceProperties device = device_of(9, 0);
@@ -174,10 +187,7 @@ TEST_CASE("on 9.0, a product that streams one operand has work for nearly all SM
     for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
              {8, 18432, 2304}, {8, 5120, 5120}, {16, 28672, 4096}, {32, 24576, 1536}, {64, 10240, 5120}}) {
         CAPTURE(fmt::format("{}x{}x{}", m, n, k));
-        GemmProblem problem = problem_of(m, n, k);
-        problem.input = problem.output = ElementType::bf16;
-        problem.b.row_major = false;
-        const detail::KernelChoice chosen = detail::choose_hopper(detail::resolved(problem), h200);
+        const detail::KernelChoice chosen = detail::choose_hopper(bf16_layer(m, n, k), h200);
         const int ctas = chosen.clusters * chosen.cluster_m * chosen.cluster_n * chosen.cluster_k;
         CHECK(ctas / table[chosen.config].ctas >= 90);
     }
@@ -191,10 +201,7 @@ TEST_CASE("on 9.0, clusters share the operand with which all CTAs of a short pro
         return;
     }
     const auto chosen = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-        GemmProblem problem = problem_of(m, n, k);
-        problem.input = problem.output = ElementType::bf16;
-        problem.b.row_major = false;
-        return detail::choose_hopper(detail::resolved(problem), h200);
+        return detail::choose_hopper(bf16_layer(m, n, k), h200);
     };
     // On an H200, 5449x80x56 takes 2.9 us without clusters and 2.5 in clusters of 4x1; 35x15168x64 3.2 and 3.0 in 1x4.
     CHECK(chosen(5449, 80, 56).cluster_m == 4);
@@ -211,10 +218,7 @@ TEST_CASE("on 9.0, stream-K divides only what L2 holds, and a choice is remember
         return;
     }
     const auto uses_stream_k = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-        GemmProblem problem = problem_of(m, n, k);
-        problem.input = problem.output = ElementType::bf16;
-        problem.b.row_major = false;
-        return detail::choose_hopper(detail::resolved(problem), h200).stream_k;
+        return detail::choose_hopper(bf16_layer(m, n, k), h200).stream_k;
     };
     const std::size_t own = h200.l2_cache_bytes;
     CHECK_FALSE(uses_stream_k(2048, 13312, 16384));  // twice as slow: each cluster reads its operands from memory

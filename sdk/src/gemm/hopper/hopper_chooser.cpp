@@ -262,7 +262,9 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const auto batches = static_cast<double>(shape.batches);
     const double rows = kernel.tile_m;
     const double columns = kernel.tile_n;
-    const double tiles = divide_up(m, rows * choice.cluster_m) * divide_up(n, columns * choice.cluster_n) * batches;
+    const double down = divide_up(m, rows * choice.cluster_m);
+    const double across = divide_up(n, columns * choice.cluster_n);
+    const double tiles = down * across * batches;
     const double turns = std::max(divide_up(k, static_cast<double>(kernel.block_k) * kernel.stages_in_turn), 1.0);
     const double stages = turns * kernel.stages_in_turn;
     const double clusters = choice.clusters;
@@ -314,8 +316,6 @@ double expected_cycles(const GemmProblem& problem, const DeviceProperties& devic
     const double heat = tiles * layer_size * stages * stage_heat / device.sm_count;
 
     const double shortness = std::clamp(2 - stages / short_stages, 0.0, 1.0);
-    const double down = divide_up(m, rows * choice.cluster_m);
-    const double across = divide_up(n, columns * choice.cluster_n);
     const double readers = std::min(std::max(down, across), clusters);  // of the lines that most clusters read
     double cycles = start_cycles * waves + side_by_side(work, memory) + epilogue +
                     (1 - shortness) * cluster_cycles * std::log2(cluster_size) +
