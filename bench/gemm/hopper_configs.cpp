@@ -106,7 +106,7 @@ std::vector<std::size_t> finalists(const std::vector<detail::KernelChoice>& choi
         return detail::expected_hopper_cycles(problem, device, choices[place]);
     };
     const std::size_t model_choice = *std::ranges::min_element(places, {}, cycles);
-    std::ranges::stable_sort(places, {}, [&](std::size_t place) { return seconds[place]; });
+    std::ranges::sort(places, {}, [&](std::size_t place) { return std::pair{seconds[place], place}; });
     places.resize(std::min(count, places.size()));
     if (places.size() > 1 && std::ranges::find(places, model_choice) == places.end()) {
         places.back() = model_choice;
