@@ -9,7 +9,7 @@
 #include "gemm/presets.hpp"
 #include "kernels/hopper/hopper_kernels.hpp"
 #include "report/gemm_summary.hpp"
-#include "sdk/src/gemm/hopper/hopper_chooser.hpp"
+#include "sdk/src/gemm/hopper/hopper_cycles.hpp"
 #include "sdk/src/gemm/hopper/hopper_launch.hpp"
 #include "sdk/src/gemm/hopper/hopper_repack.hpp"
 

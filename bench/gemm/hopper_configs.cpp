@@ -17,6 +17,7 @@
 #include "report/gemm_summary.hpp"
 #include "sdk/src/gemm/gemm_operands.hpp"
 #include "sdk/src/gemm/hopper/hopper_chooser.hpp"
+#include "sdk/src/gemm/hopper/hopper_cycles.hpp"
 #include "sdk/src/gemm/hopper/hopper_launch.hpp"
 #include "tessera/device_buffer.hpp"
 

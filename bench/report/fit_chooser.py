@@ -5,7 +5,7 @@
     fit_chooser.py candidates.csv              # loss with the constants as they are
     fit_chooser.py candidates.csv --passes 4   # and with fitted ones, which are printed
 
-The model is the one of sdk/src/gemm/hopper/hopper_chooser.cpp, written a second time: every run first checks that both
+The model is the one of sdk/src/gemm/hopper/hopper_cycles.cpp, written a second time: every run first checks that both
 expect the same cycles, and stops if they do not. The constants are read from that file. They are
 fitted to the rows of the split `fit`; the loss on `held-out` is the one to believe.
 
@@ -19,7 +19,7 @@ import re
 import sys
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2] / "sdk/src/gemm/hopper/hopper_chooser.cpp"
+SOURCE = Path(__file__).resolve().parents[2] / "sdk/src/gemm/hopper/hopper_cycles.cpp"
 # Given by the architecture, or of kernels and epilogues that a list may lack: not fitted unless they are named.
 FIXED = {"shared_memory_bytes_per_cycle", "fused_output_cycles", "activation_output_cycles", "other_output_cycles",
          "other_activation_output_cycles", "crowded_output_cycles", "general_activation_output_cycles", "copied_bytes_per_cycle",
@@ -294,7 +294,7 @@ def fitted(problems: dict[str, list[dict]], constants: dict[str, float], names: 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path, help="written by tessera-bench gemm --candidates")
-    parser.add_argument("--source", type=Path, default=SOURCE, help="hopper_chooser.cpp, whose constants are read")
+    parser.add_argument("--source", type=Path, default=SOURCE, help="hopper_cycles.cpp, whose constants are read")
     parser.add_argument("--passes", type=int, default=0, help="of the search; 0: no fit")
     parser.add_argument("--constants", help="only these are fitted, separated by commas")
     options = parser.parse_args()

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "clean_runtime.hpp"
+#include "gemm/hopper/hopper_cycles.hpp"
 #include "gemm/hopper/hopper_launch.hpp"
 #include "gemm/hopper/hopper_measured.hpp"
 #include "gemm/hopper/hopper_repack.hpp"

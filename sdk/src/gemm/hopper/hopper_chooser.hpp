@@ -1,6 +1,6 @@
 #pragma once
 
-/// Chooses the Hopper kernel's configuration by a cost model. docs/notes/hopper-chooser.md has the measurements.
+/// Chooses the Hopper kernel's configuration: a measured one, or the fastest by the cost model.
 
 #include <cstddef>
 #include <limits>
@@ -16,9 +16,6 @@ namespace tessera::detail {
 /// those that need a workspace of at most `workspace_limit` bytes. Returns Variant::automatic if there is none.
 KernelChoice choose_hopper(const GemmProblem& problem, const DeviceProperties& device,
                            std::size_t workspace_limit = std::numeric_limits<std::size_t>::max());
-
-/// Returns the time that the cost model expects, in SM cycles. `choice` can run `problem`.
-double expected_hopper_cycles(const GemmProblem& problem, const DeviceProperties& device, const KernelChoice& choice);
 
 /// Describes a choice, e.g. "Tile128x256, 66 clusters of 2x1x1 CTAs, raster groups of 8 tiles".
 std::string describe_hopper(const GemmProblem& problem, const KernelChoice& choice);
