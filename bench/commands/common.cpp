@@ -62,15 +62,14 @@ void print(const std::string& text)
     std::fflush(stdout);
 }
 
-int exit_code_of(const std::vector<ProblemReport>& reports)
+int exit_code_of(const std::vector<ProblemReport>& reports, std::string_view prefix)
 {
-    for (const ProblemReport& report : reports) {
-        for (const Measurement& measurement : report.measurements) {
-            if (measurement.outcome == Outcome::wrong) {
-                fmt::print(stderr, "tessera-bench: wrong results; see WRONG above\n");
-                return failure;
-            }
-        }
+    if (has_wrong_result(reports, prefix)) {
+        fmt::print(stderr, "tessera-bench: wrong results; see WRONG above\n");
+        return failure;
+    }
+    if (has_wrong_result(reports, {})) {
+        fmt::print(stderr, "tessera-bench: wrong results of a peer, which count in no ratio; see WRONG above\n");
     }
     return success;
 }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.hpp"
@@ -56,8 +57,8 @@ Device require_device(int ordinal);
 /// Prints a line, at once.
 void print(const std::string& text);
 
-/// Returns failure, and says so, if a result is wrong.
-int exit_code_of(const std::vector<ProblemReport>& reports);
+/// Says so if a result is wrong, and returns failure if a contender with this prefix computed it.
+int exit_code_of(const std::vector<ProblemReport>& reports, std::string_view prefix = {});
 
 /// Clock and power of a device during a run, and what the environment says about them.
 class Monitor {

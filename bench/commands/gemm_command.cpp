@@ -10,6 +10,7 @@
 #include "gemm_bench.hpp"
 #include "method/bandwidth.hpp"
 #include "problem_options.hpp"
+#include "report/gemm_summary.hpp"
 #include "report/html.hpp"
 
 namespace tessera::bench {
@@ -109,7 +110,7 @@ int run_command(const GemmLine& line, GemmOptions options)
     csv.write(csv_of(environment, reports));
     json.write(json_of(environment, reports, "gemm"));
     html.write(html_of({environment, describe_gemm_method(options), reports, completed(ceilings, reports)}));
-    return exit_code_of(reports);
+    return exit_code_of(reports, our_prefix);
 }
 
 }  // namespace

@@ -61,6 +61,9 @@ struct LaunchReport {
     std::string kernel = {};                      ///< the kernel that is launched, and its configuration
 };
 
+/// Returns true if a result is wrong that a contender with this prefix computed.
+bool has_wrong_result(const std::vector<ProblemReport>& reports, std::string_view prefix);
+
 /// Median speed relative to the baseline: above 1 is faster. 0 if one of them has no samples.
 double speed_ratio(const ProblemReport& report, const Measurement& measurement);
 

@@ -50,6 +50,15 @@ std::string row_of(const ProblemReport& report, std::size_t index)
 
 }  // namespace
 
+bool has_wrong_result(const std::vector<ProblemReport>& reports, std::string_view prefix)
+{
+    return std::ranges::any_of(reports, [&](const ProblemReport& report) {
+        return std::ranges::any_of(report.measurements, [&](const Measurement& measurement) {
+            return measurement.outcome == Outcome::wrong && measurement.contender.starts_with(prefix);
+        });
+    });
+}
+
 double speed_ratio(const ProblemReport& report, const Measurement& measurement)
 {
     const Measurement* baseline = find(report, report.baseline);

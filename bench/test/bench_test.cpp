@@ -208,6 +208,10 @@ TEST_CASE("every report marks a wrong result")
     const std::string json = json_of({}, {report});
     CHECK(contains(json, "\"outcome\": \"WRONG\""));
     CHECK(contains(json, "\"error_over_bound\": null"));
+    CHECK(has_wrong_result({example_report(), report}, {}));
+    CHECK(has_wrong_result({example_report(), report}, report.measurements[3].contender));
+    CHECK_FALSE(has_wrong_result({example_report(), report}, report.measurements[1].contender));
+    CHECK_FALSE(has_wrong_result({example_report()}, {}));
 }
 
 TEST_CASE("CSV rows have the header's columns, and special characters are quoted")
