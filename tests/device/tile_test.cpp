@@ -220,8 +220,7 @@ void check_sums()
             CAPTURE(result.report.reason);
             CHECK(result.wrong == 0);
             CHECK(result.report.instructions == best_instructions());
-            const bool one_by_one =
-                program == SumsProgram::without_pairs || program == SumsProgram::with_rows || N < 128;
+            const bool one_by_one = program == SumsProgram::without_pairs || program == SumsProgram::with_rows;
             CHECK(result.report.pairs == (has_tensor_memory() && !one_by_one));
             CHECK(result.report.reason.empty() == (!has_tensor_memory() || !one_by_one));
             CHECK(result.report.by_tma == (capability() >= 90));

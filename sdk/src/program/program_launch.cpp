@@ -20,6 +20,8 @@ using tessera::detail::raise;
 constexpr const char* operation = "tile::Kernel::launch";
 constexpr std::size_t most_parameter_bytes = 4096 - sizeof(SharedMemory) - sizeof(TensorMemory);
 
+using InputStateOfAny = InputState<std::byte, RowMajor>;
+
 std::string_view name_of(ValueKind kind)
 {
     switch (kind) {
@@ -81,7 +83,7 @@ public:
         }
     }
 
-    void* data() noexcept { return bytes_; }
+    std::byte* data() noexcept { return bytes_; }
     /// Returns what the program needs on mma.sync and wgmma.
     Plan plan() const { return plan(notes_.plan); }
     /// Returns what it needs on tcgen05.
@@ -130,16 +132,9 @@ private:
         }
         switch (member.kind) {
             case MemberKind::input: {
-                InputState<std::byte, RowMajor> state{{}, argument.memory, false};
+                InputStateOfAny state{{}, argument.memory, false};
                 if (member.can_be_staged) {
-                    const StagedMap map{.element = member.element,
-                                        .type = tensor_map_type_of(member.element),
-                                        .element_bytes = static_cast<std::uint32_t>(size_of(member.element)),
-                                        .in_line = member.in_line,
-                                        .box_lines = member.box_lines,
-                                        .swizzle = member.swizzle,
-                                        .row_major = member.row_major};
-                    state.has_map = encode_map(map, argument.memory, state.map, caller);
+                    state.has_map = encode_map(map_of_tiles(member), argument.memory, state.map, caller);
                 }
                 has_map_[index] = state.has_map;
                 copy(index, state);
@@ -158,6 +153,25 @@ private:
     }
 
     Plan plan(const PlanNotes& notes) const;
+
+    static StagedMap map_of_tiles(const Member& member)
+    {
+        return {.element = member.element,
+                .type = tensor_map_type_of(member.element),
+                .element_bytes = static_cast<std::uint32_t>(size_of(member.element)),
+                .in_line = member.in_line,
+                .box_lines = member.box_lines,
+                .swizzle = member.swizzle,
+                .row_major = member.row_major};
+    }
+    static StagedMap map_of_halves(const Member& member)
+    {
+        StagedMap map = map_of_tiles(member);
+        map.in_line = member.in_line_of_halves;
+        map.box_lines = member.box_lines_of_halves;
+        map.swizzle = member.swizzle_of_halves;
+        return map;
+    }
 
     static int tensor_map_type_of(ElementType element)
     {
@@ -284,6 +298,16 @@ PlanWithTensorMemory Packed::tcgen05_plan() const
                                      tiles_along(memory.columns, member.columns));
         });
     }
+    for (const NotedPairMap& noted : notes.pair_maps) {
+        if (noted.member && noted.is_halved) {
+            static_assert(offsetof(InputStateOfAny, map) == 0);
+            const std::size_t i = *noted.member;
+            both.tcgen05.note_map_of_pair(
+                {notes_.offsets[i], *noted.is_halved, map_of_halves(notes_.members.of[i]), arguments_[i].memory});
+        } else {
+            both.tcgen05.refuse_pairs(PairRefusal::map);
+        }
+    }
     return both;
 }
 
@@ -308,7 +332,8 @@ LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgume
         .tcgen05 = candidate(loaded.tcgen05, members.threads_tcgen05),
         .pairs = candidate(loaded.pairs, members.threads_tcgen05),
         .clusters_of_pairs = candidate(loaded.clusters_of_pairs, members.threads_tcgen05)};
-    const detail::Choice choice = detail::choose(packed.plan(), packed.tcgen05_plan(), on.stream, candidates,
+    const detail::PlanWithTensorMemory tcgen05_plan = packed.tcgen05_plan();
+    const detail::Choice choice = detail::choose(packed.plan(), tcgen05_plan, on.stream, candidates,
                                                  {.stages = static_cast<int>(members.stages),
                                                   .cluster = static_cast<int>(members.cluster),
                                                   .cluster_columns = static_cast<int>(members.cluster_columns),
@@ -317,6 +342,9 @@ LaunchReport Kernel::launch_with(const LaunchOn& on, const detail::ProgramArgume
     const LaunchReport& report = choice.report;
     if (report.ctas == 0) {
         return report;
+    }
+    if (report.pairs) {
+        detail::encode_maps_of_pair(tcgen05_plan.tcgen05, packed.data(), on.caller);
     }
     const bool by_tcgen05 = report.instructions == Instructions::tcgen05;
     const bool in_clusters = !by_tcgen05 && report.cluster > 1;

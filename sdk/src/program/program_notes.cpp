@@ -154,12 +154,12 @@ ProgramMembers members_in(std::string_view ptx)
 /// Notes of one plan, while they are read.
 class Reader {
 public:
-    /// @param needs  what is noted of tcgen05; null for other instructions
+    /// @param tcgen05  where what is noted of it goes; null for other instructions
     Reader(std::string_view ptx, std::string_view entry, const std::vector<std::uint32_t>& offsets, PlanNotes& notes,
-           Tcgen05Plan* needs)
+           Tcgen05Notes* tcgen05)
         : offsets_(offsets),
           notes_(notes),
-          needs_(needs),
+          tcgen05_(tcgen05),
           parameter_(std::string(entry) + "_param_0"),
           plan_(plan_in(ptx, entry))
     {
@@ -222,37 +222,41 @@ private:
             notes_.held_bytes = std::max(notes_.held_bytes, bytes(value(0)));
             notes_.held = std::max(notes_.held, static_cast<int>(bytes(value(1))));
             notes_.held_members.push_back(member(value(2)));
-        } else if (needs_ != nullptr) {
-            note_for_tcgen05(what, value);
+        } else if (tcgen05_ != nullptr) {
+            note_for_tcgen05(what, value, *tcgen05_);
         }
     }
 
     template <class Value>
-    void note_for_tcgen05(std::string_view what, Value value)
+    void note_for_tcgen05(std::string_view what, Value value, Tcgen05Notes& notes)
     {
+        Tcgen05Plan& needs = notes.needs;
         const auto number = [&](std::size_t i) -> std::optional<std::int64_t> {
             const Content content = value(i);
             return content.kind == Content::Kind::number ? std::optional(content.value) : std::nullopt;
         };
         if (what == "refusal") {
-            needs_->refuse(static_cast<Tcgen05Refusal>(number(0).value_or(0)));
+            needs.refuse(static_cast<Tcgen05Refusal>(number(0).value_or(0)));
         } else if (what == "pair_refusal") {
-            needs_->refuse_pairs(static_cast<PairRefusal>(number(0).value_or(0)));
+            needs.refuse_pairs(static_cast<PairRefusal>(number(0).value_or(0)));
         } else if (what == "product") {
-            needs_->products++;
+            needs.products++;
         } else if (what == "pair_stream") {
             if (const auto size = number(0)) {
-                needs_->note_stream_of_pair(static_cast<std::size_t>(*size));
+                needs.note_stream_of_pair(static_cast<std::size_t>(*size));
             } else {
-                needs_->refuse_pairs(PairRefusal::bands);
+                needs.refuse_pairs(PairRefusal::bands);
             }
+        } else if (what == "pair_map") {
+            const auto is_halved = number(1);
+            notes.pair_maps.push_back({member(value(0)), is_halved ? std::optional(*is_halved != 0) : std::nullopt});
         } else if (what == "tensor_tile") {
             const auto columns = number(0);
             const auto count = number(1);
             if (columns && count) {
-                needs_->note_tile(static_cast<std::uint32_t>(*columns), static_cast<int>(*count));
+                needs.note_tile(static_cast<std::uint32_t>(*columns), static_cast<int>(*count));
             } else {
-                needs_->refuse(Tcgen05Refusal::unknown);
+                needs.refuse(Tcgen05Refusal::unknown);
             }
         }
     }
@@ -282,7 +286,7 @@ private:
 
     const std::vector<std::uint32_t>& offsets_;
     PlanNotes& notes_;
-    Tcgen05Plan* needs_;
+    Tcgen05Notes* tcgen05_;
     std::string parameter_;
     std::string_view plan_;
     Registers registers_;
@@ -304,7 +308,7 @@ ProgramNotes notes_of(std::string_view ptx)
     Reader(ptx, plan_entry, notes.offsets, notes.plan, nullptr).read();
     if (find_entry(ptx, tcgen05_plan_entry) != std::string_view::npos) {
         Tcgen05Notes& tcgen05 = notes.tcgen05.emplace();
-        Reader(ptx, tcgen05_plan_entry, notes.offsets, tcgen05.plan, &tcgen05.needs).read();
+        Reader(ptx, tcgen05_plan_entry, notes.offsets, tcgen05.plan, &tcgen05).read();
     }
     return notes;
 }

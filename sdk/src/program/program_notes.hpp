@@ -56,9 +56,16 @@ struct PlanNotes {
     std::vector<std::vector<NotedBand>> streams;
 };
 
+/// An input whose tiles a pair loads in other boxes if it halves them.
+struct NotedPairMap {
+    MemberNumber member;
+    std::optional<bool> is_halved;
+};
+
 /// What a program needs on tcgen05.
 struct Tcgen05Notes {
     PlanNotes plan;
+    std::vector<NotedPairMap> pair_maps;
     Tcgen05Plan needs;  // as far as they do not depend on the arguments
 };
 

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "tessera/device.hpp"
 #include "tessera/error.hpp"
+#include "tessera/tile/tcgen05_plan.hpp"
 #include "tessera/tile/view_arguments.hpp"
 
 namespace tessera::tile::detail {
@@ -59,6 +62,18 @@ bool encode_map(const StagedMap& of, const AnyMemory& memory, AnyTensorMap<3>& m
                                                     .promotion = L2Promotion::b128};
     map = AnyTensorMap<3>::from_bits(tessera::detail::encode_tensor_map(device, request, caller));
     return true;
+}
+
+void encode_maps_of_pair(const Tcgen05Plan& plan, std::byte* program, const std::source_location& caller)
+{
+    for (int i = 0; i < plan.map_count; ++i) {
+        const PairMap& pair = plan.maps[i];
+        AnyTensorMap<3> map;
+        static_assert(std::is_trivially_copyable_v<decltype(map)>);
+        if (pair.is_halved && encode_map(pair.of, pair.memory, map, caller)) {
+            std::memcpy(program + pair.offset, &map, sizeof map);
+        }
+    }
 }
 
 }  // namespace tessera::tile::detail

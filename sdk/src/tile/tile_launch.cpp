@@ -322,13 +322,14 @@ std::string_view text_of(PairRefusal refusal)
     switch (refusal) {
         case PairRefusal::none: break;
         case PairRefusal::product:
-            return "a pair's products have a multiple of 128 rows, and B in halves of whole swizzled lines: 128 "
-                   "columns of 16 bits";
+            return "a pair's products have a multiple of 128 rows";
         case PairRefusal::bands:
             return "the CTAs of a pair have A of their own and share B: A is row(at), or held, and B is column(at)";
         case PairRefusal::register_operand: return "a tile in registers is multiplied by one CTA";
         case PairRefusal::row: return "the program asks for a place's row: the CTAs of a pair could go different ways";
         case PairRefusal::outputs: return "the program has outputs of other tile rows and columns";
+        case PairRefusal::map:
+            return "a pair loads B in other boxes than one CTA: B is a member of the program, and no other operand";
     }
     return {};
 }

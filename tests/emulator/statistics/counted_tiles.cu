@@ -3,7 +3,7 @@
 ///     tessera-emu --device b200 --numerics fast --statistics json:FILE -- counted_tiles run
 ///     counted_tiles check FILE
 ///
-/// Two of the tiles are compiled at run time, too, from the same source. `run` launches D = A * B of ones, so that each element of D is K. `check` prints a table, and fails if a launch was not on
+/// Three of the tiles are compiled at run time, too, from the same source. `run` launches D = A * B of ones, so that each element of D is K. `check` prints a table, and fails if a launch was not on
 /// tcgen05, in pairs of CTAs where it can be, or read a byte of A and B, brought one to shared memory or issued an MMA more or less
 /// often than its tiles need, or ran on fewer CTAs.
 
@@ -35,13 +35,16 @@ constexpr std::int64_t element_bytes = 2;  // bf16
 struct TileShape {
     int m, n;
     bool b_is_column_major;
-    bool pairs;             // halves of B are whole boxes of TMA
+    bool pairs;             // of CTAs multiply: 128 rows
     bool run_time = false;  // compiled at run time
 };
-constexpr std::array tiles{TileShape{128, 128, false, true},       TileShape{128, 256, false, true},
-                           TileShape{128, 256, true, true},        TileShape{256, 128, false, true},
-                           TileShape{128, 192, false, false},      TileShape{128, 64, true, false},
-                           TileShape{128, 256, false, true, true}, TileShape{128, 64, true, false, true}};
+constexpr std::array tiles{TileShape{128, 128, false, true}, TileShape{128, 256, false, true},
+                           TileShape{128, 256, true, true}, TileShape{256, 128, false, true},
+                           // Halves of B in other boxes than whole tiles:
+                           TileShape{128, 192, false, true}, TileShape{128, 192, true, true},
+                           TileShape{128, 64, false, true}, TileShape{128, 64, true, true},
+                           TileShape{64, 128, false, false}, TileShape{128, 256, false, true, true},
+                           TileShape{128, 192, false, true, true}, TileShape{128, 64, true, true, true}};
 
 struct Shape {
     std::int64_t m, n, k;
@@ -127,7 +130,7 @@ Paper on_paper(const TileShape& tile, const Shape& shape, std::int64_t sms)
     const std::int64_t steps = divide_up(shape.k, k_of_tile);
     return {.read = (shape.m * across + shape.n * down) * shape.k * element_bytes,
             .loaded = down * across * steps * (ctas * tile.m + tile.n) * k_of_tile * element_bytes,
-            .mmas = down * across * steps * (k_of_tile / k_of_mma) * (tile.m / rows_of_mma),
+            .mmas = down * across * steps * (k_of_tile / k_of_mma) * divide_up(tile.m, rows_of_mma),
             .ctas = ctas * std::min(down * across, sms / ctas)};
 }
 

@@ -8,6 +8,7 @@ namespace tile = tessera::tile;
 
 template <int M, int N, class OrderB>
 struct TileGemm {
+    static constexpr tile::Hints hints{.warpgroups = M == 64 ? 1 : 2};
     tile::Input<tessera::bf16, M, 64> a;
     tile::Input<tessera::bf16, 64, N, OrderB> b;
     tile::Output<tessera::bf16, M, N> d;

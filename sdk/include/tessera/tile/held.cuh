@@ -57,6 +57,9 @@ public:
         ring_->held += bytes;
         if constexpr (Machine::role == detail::Role::plan) {
             detail::note_held(view, ring_->held_count, ring_->held);
+            if constexpr (Machine::instructions == Instructions::tcgen05) {
+                detail::note_map_of_pair(view, false);
+            }
         } else if constexpr (Machine::role == detail::Role::all) {
             detail::meet<Machine::threads>();  // nobody reads what was there
             if constexpr (Machine::by_tma) {

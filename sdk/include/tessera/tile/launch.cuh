@@ -8,6 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <source_location>
 #include <type_traits>
 
@@ -36,14 +37,18 @@ private:
 /// Makes a plan for tcgen05 while it exists.
 class PlanningForTcgen05 {
 public:
-    PlanningForTcgen05() noexcept { tcgen05_planning() = &plan_; }
+    template <class Program>
+    explicit PlanningForTcgen05(const Program& program) noexcept : planning_{{}, &program, sizeof program}
+    {
+        tcgen05_planning() = &planning_;
+    }
     ~PlanningForTcgen05() { tcgen05_planning() = nullptr; }
     PlanningForTcgen05(const PlanningForTcgen05&) = delete;
     PlanningForTcgen05& operator=(const PlanningForTcgen05&) = delete;
-    const Tcgen05Plan& plan() const noexcept { return plan_; }
+    const Tcgen05Plan& plan() const noexcept { return planning_.plan; }
 
 private:
-    Tcgen05Plan plan_;
+    Tcgen05Planning planning_;
 };
 
 template <class Program>
@@ -58,7 +63,7 @@ template <class Program>
 PlanWithTensorMemory tcgen05_plan_of(const Program& program)
 {
     const Planning planning;
-    const PlanningForTcgen05 planning_for_tcgen05;
+    const PlanningForTcgen05 planning_for_tcgen05(program);
     plan_program_for_tcgen05(program);
     return {planning.plan(), planning_for_tcgen05.plan()};
 }
@@ -129,6 +134,10 @@ LaunchReport launch(StreamRef stream, const Program& program,
     if (report.ctas == 0) {
         return report;
     }
+    Program launched = program;
+    if (report.pairs) {
+        detail::encode_maps_of_pair(tcgen05_plan.tcgen05, reinterpret_cast<std::byte*>(&launched), caller);
+    }
     const auto launch_kernel = [&](const detail::Candidate& candidate, auto kernel, const auto&... parameters) {
         LaunchConfig config(stream, {report.ctas}, {static_cast<unsigned>(candidate.threads)}, caller);
         config.shared_memory_bytes(report.shared_memory_bytes);
@@ -138,7 +147,7 @@ LaunchReport launch(StreamRef stream, const Program& program,
         if (report.instructions != mma_sync) {
             config.programmatic_dependent_launch();
         }
-        tessera::launch(kernel, config, program, choice.memory, parameters...);
+        tessera::launch(kernel, config, launched, choice.memory, parameters...);
     };
     if (report.instructions == mma_sync && report.by_tma) {
         launch_kernel(candidates.mma_sync_by_tma, kernel_by_tma);

@@ -34,8 +34,9 @@ TESSERA_DETAIL_HOST_DEVICE constexpr OperandType operand_type()
 }
 
 /// A tile in shared memory as an operand: A has rows along M, B along N. Of B, each CTA of a pair has a half.
-template <class Geometry, bool IsA, int Ctas>
+template <class Whole, bool IsA, int Ctas>
 struct TileOperand {
+    using Geometry = std::conditional_t<IsA || Ctas == 1, Whole, HalvedTile<Whole>>;
     static constexpr bool k_major = Geometry::row_major == IsA;
     static constexpr int extent = k_major ? Geometry::lines : Geometry::contiguous;
     static constexpr int k = k_major ? Geometry::contiguous : Geometry::lines;
@@ -43,9 +44,8 @@ struct TileOperand {
     static constexpr TileLayout layout{k_major ? Major::k : Major::mn, Geometry::swizzle,
                                        static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(k),
                                        static_cast<std::uint32_t>(Geometry::bytes_of_element)};
-    /// True if the tensor core reads the tile, and a half is whole boxes of TMA.
-    static constexpr bool exists =
-        Geometry::exists && rows % 8 == 0 && tcgen05_can_read(layout) && (IsA || Ctas == 1 || Geometry::has_halves);
+    /// True if the tensor core reads what a CTA has of the tile.
+    static constexpr bool exists = Geometry::exists && rows % 8 == 0 && tcgen05_can_read(layout);
 };
 
 /// A product of (M, K) and (K, N) tiles: each 128 rows have an instruction, or 256 in a pair of CTAs.

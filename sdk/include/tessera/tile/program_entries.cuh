@@ -95,6 +95,7 @@ struct member_of {
 template <class T, int Rows, int Columns, class Order, class E>
 struct member_of<Input<T, Rows, Columns, Order, E>> {
     using Staged = StagedTile<T, Rows, Columns, Order>;
+    using Halved = HalvedTile<Staged>;
     static constexpr Member value{.kind = MemberKind::input,
                                   .element = element_traits<T>::type,
                                   .row_major = std::is_same_v<Order, RowMajor>,
@@ -105,7 +106,10 @@ struct member_of<Input<T, Rows, Columns, Order, E>> {
                                   .compiled_rows = E::rows,
                                   .compiled_columns = E::columns,
                                   .in_line = static_cast<std::uint32_t>(Staged::in_line),
-                                  .box_lines = static_cast<std::uint32_t>(Staged::box_lines)};
+                                  .box_lines = static_cast<std::uint32_t>(Staged::box_lines),
+                                  .in_line_of_halves = static_cast<std::uint32_t>(Halved::in_line),
+                                  .box_lines_of_halves = static_cast<std::uint32_t>(Halved::box_lines),
+                                  .swizzle_of_halves = Halved::swizzle};
 };
 template <class T, int Rows, int Columns, class Order, class E>
 struct member_of<Output<T, Rows, Columns, Order, E>> {

@@ -40,6 +40,9 @@ struct Member {
     std::int64_t compiled_columns = -1;
     std::uint32_t in_line = 0;  // of a tensor map's box
     std::uint32_t box_lines = 0;
+    std::uint32_t in_line_of_halves = 0;  // of one that loads halves of tiles, and its swizzle
+    std::uint32_t box_lines_of_halves = 0;
+    Swizzle swizzle_of_halves = Swizzle::none;
     std::uint32_t bytes = 0;
     std::uint32_t alignment = 1;
     std::uint32_t number_bytes = 0;  // of one of `Numbers`

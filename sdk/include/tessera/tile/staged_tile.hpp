@@ -13,6 +13,25 @@
 
 namespace tessera::tile::detail {
 
+/// The widest span of a swizzle that lines of so many bytes are made of; 16, the least that TMA writes, if there is none.
+constexpr int widest_span(int bytes)
+{
+    return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : bytes % 32 == 0 ? 32 : 16;
+}
+constexpr Swizzle swizzle_of_span(int bytes)
+{
+    return bytes == 128 ? Swizzle::b128 : bytes == 64 ? Swizzle::b64 : bytes == 32 ? Swizzle::b32 : Swizzle::none;
+}
+/// Lines of a box of TMA: whole patterns of eight, of which `lines` are a multiple.
+constexpr int largest_box(int lines)
+{
+    int box = 64;
+    while (box > 8 && lines % box != 0) {
+        box -= 8;
+    }
+    return box;
+}
+
 /// How a tile is stored in shared memory: in lines of at most 128 bytes along its contiguous direction, swizzled. A *block* has
 /// all lines of one such piece.
 template <class T, int Rows, int Columns, class Order>
@@ -27,19 +46,31 @@ struct StagedTile {
     static constexpr bool exists =
         contiguous_bytes % 16 == 0 &&
         (contiguous_bytes % 128 == 0 || contiguous_bytes == 64 || contiguous_bytes == 32 || contiguous_bytes == 16);
-    static constexpr Swizzle swizzle = contiguous_bytes % 128 == 0 ? Swizzle::b128
-                                       : contiguous_bytes == 64    ? Swizzle::b64
-                                       : contiguous_bytes == 32    ? Swizzle::b32
-                                                                   : Swizzle::none;
-    static constexpr int line_bytes = contiguous_bytes % 128 == 0 ? 128 : exists ? contiguous_bytes : 16;
+    static constexpr int line_bytes = exists ? widest_span(contiguous_bytes) : 16;
+    static constexpr Swizzle swizzle = swizzle_of_span(line_bytes);
     static constexpr int in_line = line_bytes / bytes_of_element;
     static constexpr int blocks = contiguous / in_line;
     static constexpr int block_bytes = lines * line_bytes;
     static constexpr int bytes = Rows * Columns * bytes_of_element;
     /// Lines that one TMA operation moves.
     static constexpr int box_lines = lines <= 64 ? lines : lines % 64 == 0 ? 64 : lines % 32 == 0 ? 32 : 8;
-    /// True if halves of its columns are whole boxes: what each CTA of a pair loads of B.
-    static constexpr bool has_halves = exists && (row_major ? blocks % 2 == 0 : lines % (2 * box_lines) == 0);
+};
+
+/// The same tile where each CTA of a pair has a half of its columns: B of a product. A half is whole blocks and boxes, so these
+/// may be smaller than those of the whole tile.
+template <class Whole>
+struct HalvedTile : Whole {
+    /// True if TMA and the tensor cores can have a half.
+    static constexpr bool exists =
+        Whole::exists && (Whole::row_major ? Whole::contiguous_bytes % 32 == 0 : Whole::lines % 16 == 0);
+    static constexpr int line_bytes = widest_span(Whole::contiguous_bytes / (Whole::row_major ? 2 : 1));
+    static constexpr Swizzle swizzle = swizzle_of_span(line_bytes);
+    static constexpr int in_line = line_bytes / Whole::bytes_of_element;
+    static constexpr int blocks = Whole::contiguous / in_line;
+    static constexpr int block_bytes = Whole::lines * line_bytes;
+    static constexpr int box_lines = Whole::row_major ? Whole::box_lines : largest_box(Whole::lines / 2);
+    /// True if a tensor map of the whole tile does not load halves.
+    static constexpr bool has_own_map = exists && (line_bytes != Whole::line_bytes || box_lines != Whole::box_lines);
 };
 
 /// Operands begin at multiples of what the widest swizzle repeats after.

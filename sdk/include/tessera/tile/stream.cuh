@@ -282,6 +282,7 @@ public:
                 detail::note_stream_of_pair(
                     ((bands.kind() == detail::BandKind::of_place_columns ? detail::half_staged_bytes_of<Views>
                                                                          : detail::staged_bytes_of<Views>)+...));
+                (detail::note_map_of_pair(bands.view(), bands.kind() == detail::BandKind::of_place_columns), ...);
             }
             if constexpr ((detail::is_gathered<Views> || ...)) {
                 detail::note_gather();

@@ -10,12 +10,17 @@
 #include <cstddef>
 #include <cstdint>
 #ifndef __CUDACC_RTC__
+#include <source_location>
 #include <string_view>
 #endif
 
 #include "tessera/detail/host_device.hpp"
 #include "tessera/device/tile_raster.hpp"
 #include "tessera/tile/plan.hpp"
+#include "tessera/tile/staged_tile.hpp"
+#ifndef __CUDACC_RTC__
+#include "tessera/tile/staged_map.hpp"
+#endif
 
 namespace tessera::tile::detail {
 
@@ -49,7 +54,8 @@ enum class PairRefusal : std::uint8_t {
     bands,             // the CTAs would share A, or not B
     register_operand,  // which one CTA multiplies
     row,               // the program asks for a place's row
-    outputs            // of other numbers of tile rows or columns
+    outputs,           // of other numbers of tile rows or columns
+    map                // of halves of B: the input has another use for its own, or is no member of the program
 };
 
 #ifndef __CUDACC_RTC__
@@ -57,6 +63,16 @@ enum class PairRefusal : std::uint8_t {
 std::string_view text_of(Tcgen05Refusal refusal);
 /// Says it in words.
 std::string_view text_of(PairRefusal refusal);
+
+/// An input whose tiles a pair loads in other boxes if it halves them.
+struct PairMap {
+    std::size_t offset = 0;  // of its tensor map in the program
+    bool is_halved = false;  // the pair has halves of its tiles
+    StagedMap of{};          // halves
+    AnyMemory memory{};
+};
+/// Such inputs of a program at most.
+inline constexpr int most_pair_maps = 8;
 
 /// What a program needs of tcgen05.
 struct Tcgen05Plan {
@@ -68,6 +84,8 @@ struct Tcgen05Plan {
     std::uint32_t columns = 0;         // of the widest of them
     Tcgen05Refusal refusal{};          // why the program does not run on it: the first reason
     PairRefusal pair_refusal{};        // why not in pairs: the first reason
+    PairMap maps[most_pair_maps]{};
+    int map_count = 0;
 
     void refuse(Tcgen05Refusal why) noexcept { refusal = refusal != Tcgen05Refusal::none ? refusal : why; }
     void refuse_pairs(PairRefusal why) noexcept
@@ -92,13 +110,49 @@ struct Tcgen05Plan {
     {
         pair_stage_bytes = bytes > pair_stage_bytes ? bytes : pair_stage_bytes;
     }
+    void note_map_of_pair(const PairMap& map) noexcept
+    {
+        for (int i = 0; i < map_count; ++i) {
+            if (maps[i].offset == map.offset) {
+                refuse_pairs(maps[i].is_halved == map.is_halved ? PairRefusal::none : PairRefusal::map);
+                return;
+            }
+        }
+        if (map_count == most_pair_maps) {
+            refuse_pairs(PairRefusal::map);
+        } else {
+            maps[map_count++] = map;
+        }
+    }
+};
+
+/// Puts the tensor maps of halves into the bytes of a program that runs in pairs.
+/// @throws Error  as `TensorMap::encode`
+void encode_maps_of_pair(const Tcgen05Plan& plan, std::byte* program, const std::source_location& caller);
+
+/// A plan while it is made, and the program that it is for.
+struct Tcgen05Planning {
+    Tcgen05Plan plan;
+    const void* program = nullptr;
+    std::size_t program_bytes = 0;
+
+    /// Notes a map of halves. One that is no member of the program cannot be replaced.
+    void note_map_of_pair(const void* map, bool is_halved, const StagedMap& of, const AnyMemory& memory) noexcept
+    {
+        const std::size_t offset = reinterpret_cast<std::uintptr_t>(map) - reinterpret_cast<std::uintptr_t>(program);
+        if (offset < program_bytes) {
+            plan.note_map_of_pair({offset, is_halved, of, memory});
+        } else {
+            plan.refuse_pairs(PairRefusal::map);
+        }
+    }
 };
 
 /// The plan that the calling thread makes; null while it makes none.
-inline Tcgen05Plan*& tcgen05_planning() noexcept
+inline Tcgen05Planning*& tcgen05_planning() noexcept
 {
-    static thread_local Tcgen05Plan* plan = nullptr;
-    return plan;
+    static thread_local Tcgen05Planning* planning = nullptr;
+    return planning;
 }
 
 /// Calls `note` with the plan that the calling thread makes, if it makes one.
@@ -106,8 +160,8 @@ template <class Note>
 TESSERA_DETAIL_HOST_DEVICE inline void note_for_tcgen05([[maybe_unused]] Note note)
 {
 #ifndef __CUDA_ARCH__
-    if (Tcgen05Plan* const plan = tcgen05_planning()) {
-        note(*plan);
+    if (Tcgen05Planning* const planning = tcgen05_planning()) {
+        note(planning->plan);
     }
 #endif
 }
@@ -160,6 +214,22 @@ TESSERA_DETAIL_HOST_DEVICE inline void note_stream_of_pair(std::uint32_t bytes)
 #else
     note_for_tcgen05([&](auto& plan) { plan.note_stream_of_pair(bytes); });
 #endif
+}
+/// Notes an input that a stream or a held tile uses, if a pair loads halves of its tiles in other boxes than whole ones.
+template <class View>
+TESSERA_DETAIL_HOST_DEVICE inline void note_map_of_pair([[maybe_unused]] const View& view,
+                                                        [[maybe_unused]] bool is_halved)
+{
+    using Halved = HalvedTile<typename View::Staged>;
+    if constexpr (Halved::has_own_map) {
+#ifdef __CUDACC_RTC__
+        asm volatile("// tessera.pair_map %0 %1" ::"r"(view.memory().device), "r"(is_halved ? 1 : 0));
+#elif !defined(__CUDA_ARCH__)
+        if (Tcgen05Planning* const planning = tcgen05_planning()) {
+            planning->note_map_of_pair(&view.map(), is_halved, map_of<Halved>, untyped(view.memory()));
+        }
+#endif
+    }
 }
 /// Notes a tile in tensor memory.
 /// @param columns  that it takes there

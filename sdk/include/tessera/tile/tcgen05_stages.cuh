@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "tessera/device/barrier.cuh"
 #include "tessera/device/cluster.cuh"
@@ -45,7 +46,7 @@ TESSERA_TILE std::uint32_t staged_bytes_in_cta(const Band<View>& band)
 template <bool IsHalf, class View, class Load>
 __device__ __forceinline__ void for_each_box_in_cta(std::uint32_t address, const Spot& spot, Load&& load)
 {
-    using Geometry = typename View::Staged;
+    using Geometry = std::conditional_t<IsHalf, HalvedTile<typename View::Staged>, typename View::Staged>;
     constexpr int blocks = Geometry::blocks / (IsHalf && Geometry::row_major ? 2 : 1);
     constexpr int lines = Geometry::lines / (IsHalf && !Geometry::row_major ? 2 : 1);
     constexpr int block_bytes = lines * Geometry::line_bytes;
@@ -101,7 +102,7 @@ __device__ __forceinline__ void load_of_band(const StateOf<Machine>& state, cons
 {
     constexpr int pair_rows = Machine::group_rows / Machine::multiplying_ctas;  // of a cluster
     [[maybe_unused]] const ClusterGrid cluster(Machine::group_rows, Machine::group_columns);
-    if constexpr (Machine::multiplying_ctas == 2 && View::Staged::has_halves) {
+    if constexpr (Machine::multiplying_ctas == 2 && HalvedTile<typename View::Staged>::exists) {
         if (is_halved<Machine>(band)) {
             if constexpr (pair_rows > 1) {
                 load_part_for_pairs<true, pair_rows>(band.view(), address, band.at(step), full, cluster.row() / 2,
