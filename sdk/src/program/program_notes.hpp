@@ -56,7 +56,7 @@ struct PlanNotes {
     std::vector<std::vector<NotedBand>> streams;
 };
 
-/// An input whose tiles a pair loads in other boxes if it halves them.
+/// An input whose tiles a pair would load in other boxes if it halved them.
 struct NotedPairMap {
     MemberNumber member;
     std::optional<bool> is_halved;

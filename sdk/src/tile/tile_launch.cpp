@@ -321,8 +321,7 @@ std::string_view text_of(PairRefusal refusal)
 {
     switch (refusal) {
         case PairRefusal::none: break;
-        case PairRefusal::product:
-            return "a pair's products have a multiple of 128 rows";
+        case PairRefusal::product: return "a pair's products have a multiple of 128 rows";
         case PairRefusal::bands:
             return "the CTAs of a pair have A of their own and share B: A is row(at), or held, and B is column(at)";
         case PairRefusal::register_operand: return "a tile in registers is multiplied by one CTA";

@@ -68,6 +68,15 @@ PlanWithTensorMemory tcgen05_plan_of(const Program& program)
     return {planning.plan(), planning_for_tcgen05.plan()};
 }
 
+/// Returns a program as pairs run it.
+/// @throws Error  as `encode_maps_of_pair`
+template <class Program>
+Program with_maps_of_pair(Program program, const Tcgen05Plan& plan, const std::source_location& caller)
+{
+    encode_maps_of_pair(plan, reinterpret_cast<std::byte*>(&program), caller);
+    return program;
+}
+
 template <Instructions With, class Program, class... Parameters>
 Candidate candidate(void (*kernel)(Parameters...))
 {
@@ -134,11 +143,8 @@ LaunchReport launch(StreamRef stream, const Program& program,
     if (report.ctas == 0) {
         return report;
     }
-    Program launched = program;
-    if (report.pairs) {
-        detail::encode_maps_of_pair(tcgen05_plan.tcgen05, reinterpret_cast<std::byte*>(&launched), caller);
-    }
-    const auto launch_kernel = [&](const detail::Candidate& candidate, auto kernel, const auto&... parameters) {
+    const auto launch_program = [&](const detail::Candidate& candidate, auto kernel, const Program& launched,
+                                    const auto&... parameters) {
         LaunchConfig config(stream, {report.ctas}, {static_cast<unsigned>(candidate.threads)}, caller);
         config.shared_memory_bytes(report.shared_memory_bytes);
         if (report.cluster > 1) {
@@ -148,6 +154,9 @@ LaunchReport launch(StreamRef stream, const Program& program,
             config.programmatic_dependent_launch();
         }
         tessera::launch(kernel, config, launched, choice.memory, parameters...);
+    };
+    const auto launch_kernel = [&](const detail::Candidate& candidate, auto kernel, const auto&... parameters) {
+        launch_program(candidate, kernel, program, parameters...);
     };
     if (report.instructions == mma_sync && report.by_tma) {
         launch_kernel(candidates.mma_sync_by_tma, kernel_by_tma);
@@ -162,14 +171,15 @@ LaunchReport launch(StreamRef stream, const Program& program,
         }
         launch_kernel(candidates.wgmma, kernel_wgmma);
     } else if (report.pairs) {
+        const Program of_pairs = detail::with_maps_of_pair(program, tcgen05_plan.tcgen05, caller);
         if constexpr (ctas_of_pairs > 0) {
             if (report.cluster > 2) {
-                launch_kernel(candidates.clusters_of_pairs, detail::tile_kernel_on_tcgen05<ctas_of_pairs, Program>,
-                              choice.tensor_memory);
+                launch_program(candidates.clusters_of_pairs, detail::tile_kernel_on_tcgen05<ctas_of_pairs, Program>,
+                               of_pairs, choice.tensor_memory);
                 return report;
             }
         }
-        launch_kernel(candidates.pairs, kernel_pairs, choice.tensor_memory);
+        launch_program(candidates.pairs, kernel_pairs, of_pairs, choice.tensor_memory);
     } else {
         launch_kernel(candidates.tcgen05, kernel_tcgen05, choice.tensor_memory);
     }

@@ -55,7 +55,7 @@ enum class PairRefusal : std::uint8_t {
     register_operand,  // which one CTA multiplies
     row,               // the program asks for a place's row
     outputs,           // of other numbers of tile rows or columns
-    map                // of halves of B: the input has another use for its own, or is no member of the program
+    map                // of halves of B: the input has another use, too, or is no member of the program
 };
 
 #ifndef __CUDACC_RTC__
@@ -64,7 +64,7 @@ std::string_view text_of(Tcgen05Refusal refusal);
 /// Says it in words.
 std::string_view text_of(PairRefusal refusal);
 
-/// An input whose tiles a pair loads in other boxes if it halves them.
+/// An input whose tiles a pair would load in other boxes if it halved them.
 struct PairMap {
     std::size_t offset = 0;  // of its tensor map in the program
     bool is_halved = false;  // the pair has halves of its tiles
@@ -72,7 +72,7 @@ struct PairMap {
     AnyMemory memory{};
 };
 /// Such inputs of a program at most.
-inline constexpr int most_pair_maps = 8;
+inline constexpr int most_pair_maps = 12;
 
 /// What a program needs of tcgen05.
 struct Tcgen05Plan {
