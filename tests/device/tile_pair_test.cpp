@@ -23,16 +23,6 @@ namespace {
 
 constexpr std::int64_t tile_m = 128;
 
-HostMatrix integers(std::int64_t rows, std::int64_t columns, std::int64_t seed)
-{
-    HostMatrix matrix(rows, columns);
-    for (std::size_t i = 0; i < matrix.values.size(); ++i) {
-        const auto number = static_cast<std::int64_t>(i);
-        matrix.values[i] = static_cast<float>((number * number + seed * number + number / 13) % 5 - 2);
-    }
-    return matrix;
-}
-
 template <class T>
 DeviceBuffer<T> on_device(StreamRef stream, const HostMatrix& matrix, bool is_column_major = false)
 {
@@ -78,8 +68,8 @@ void check(const PairProgram<T>& program, const Launch<T>& launch)
         CAPTURE(k);
         const Stream stream;
         const std::int64_t steps = (k + vector - 1) / vector * vector;
-        const HostMatrix a = integers(m, steps, 3);
-        const HostMatrix b = integers(steps, columns, 1);
+        const HostMatrix a = small_integers(m, steps, 3);
+        const HostMatrix b = small_integers(steps, columns, 1);
         const auto device_a = on_device<T>(stream, a);
         const auto device_b = on_device<T>(stream, b, program.b_is_column_major);
         const auto size = static_cast<std::size_t>(m * columns);

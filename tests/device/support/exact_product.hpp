@@ -26,6 +26,9 @@ struct HostMatrix {
     }
 };
 
+/// Returns a matrix of integers from -2 to 2, in a pattern that repeats after 65 elements: a piece that is 8, 16, ... elements off shows.
+HostMatrix small_integers(std::int64_t rows, std::int64_t columns, std::int64_t seed);
+
 /// Adds a(i, l) * b(l, j) to sums(i, j) for all l from `first` on and below `end`.
 void add_product(HostMatrix& sums, const HostMatrix& a, const HostMatrix& b, std::int64_t first, std::int64_t end);
 

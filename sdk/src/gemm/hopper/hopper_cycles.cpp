@@ -411,7 +411,6 @@ double expected_hopper_cycles(const GemmProblem& problem, const DeviceProperties
     return cycles * std::max(1.0, std::cbrt(heat_of(c) / (sustained_share * cycles)));
 }
 
-/// Returns true if rows of the operand begin inside a cache sector of 32 bytes.
 bool straddles_sectors(const MatrixLayout& layout, ElementType type)
 {
     constexpr std::size_t sector_bytes = 32;
