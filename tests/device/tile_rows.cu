@@ -77,6 +77,8 @@ void tile_rows(StreamRef stream, RowProgram program, const MatrixView<const T>& 
 template void tile_rows<float, 1, 1024>(StreamRef, RowProgram, const MatrixView<const float>&,
                                         const MatrixView<float>&);
 template void tile_rows<float, 1, 768>(StreamRef, RowProgram, const MatrixView<const float>&, const MatrixView<float>&);
+template void tile_rows<float, 2, 2048>(StreamRef, RowProgram, const MatrixView<const float>&,
+                                        const MatrixView<float>&);
 template void tile_rows<float, 4, 32>(StreamRef, RowProgram, const MatrixView<const float>&, const MatrixView<float>&);
 template void tile_rows<f16, 16, 128>(StreamRef, RowProgram, const MatrixView<const f16>&, const MatrixView<f16>&);
 template void tile_rows<bf16, 2, 4096>(StreamRef, RowProgram, const MatrixView<const bf16>&, const MatrixView<bf16>&);

@@ -510,7 +510,8 @@ TEST_CASE("sums in tensor memory are in one place: a program that uses them twic
 TEST_CASE("programs of rows: loads, stores, reductions, exchanges, at every edge")
 {
     check_rows<float, 1, 1024>(2e-6);
-    check_rows<float, 1, 768>(2e-6);  // a thread has parts of a row, or nothing
+    check_rows<float, 1, 768>(2e-6);   // a thread has parts of a row, or nothing
+    check_rows<float, 2, 2048>(2e-6);  // pairs of lanes exchange vectors
     check_rows<float, 4, 32>(2e-6);
     check_rows<f16, 16, 128>(1.0 / 1024);
     check_rows<bf16, 2, 4096>(1.0 / 128);

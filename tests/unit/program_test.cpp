@@ -219,9 +219,6 @@ TEST_CASE("what a program needs is read from its code")
     CHECK(notes.members.of[1].kind == tile::detail::MemberKind::output);
     REQUIRE(!notes.plan.places.empty());
     CHECK(notes.plan.places[0] == tile::detail::MemberNumber(1));
-    REQUIRE(!notes.plan.loads.empty());
-    CHECK(notes.plan.loads[0].member == tile::detail::MemberNumber(0));
-    CHECK(notes.plan.loads[0].bytes == 4 * 32 * sizeof(float));
     CHECK(notes.plan.streams.empty());
     CHECK(!notes.tcgen05.has_value());
 }

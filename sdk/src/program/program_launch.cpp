@@ -188,12 +188,6 @@ private:
         return tensor_map_type<f8e5m2>;
     }
 
-    bool can_pass(const NotedLoad& load, std::size_t member) const
-    {
-        const AnyMemory& memory = arguments_[member].memory;
-        return load.can_pass_ring && memory.in_vectors &&
-               static_cast<std::size_t>(memory.columns) * size_of(notes_.members.of[member].element) % 16 == 0;
-    }
     /// Calls `visit` with a member; with all of a kind if nobody knows which it is.
     template <class Visit>
     void for_each(const MemberNumber& member, MemberKind kind, Visit visit) const
@@ -275,11 +269,6 @@ Plan Packed::plan(const PlanNotes& notes) const
     }
     for (const MemberNumber& held : notes.held_members) {
         for_each(held, MemberKind::input, need_map);
-    }
-    for (const NotedLoad& load : notes.loads) {
-        bool can = true;
-        for_each(load.member, MemberKind::input, [&](std::size_t i) { can = can && can_pass(load, i); });
-        plan.note_load(load.bytes, can);
     }
     return plan;
 }

@@ -195,8 +195,6 @@ private:
             notes_.matrices.push_back(member(value(0)));
         } else if (what == "places") {
             notes_.places.push_back(member(value(0)));
-        } else if (what == "load") {
-            notes_.loads.push_back({bytes(value(0)), bytes(value(1)) != 0, member(value(2))});
         } else if (what == "whole") {
             notes_.whole.push_back(
                 {member(value(0)), static_cast<Along>(bytes(value(1))), static_cast<Along>(bytes(value(2)))});

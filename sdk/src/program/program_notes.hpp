@@ -23,13 +23,6 @@ struct NotedBand {
     bool is_whole = false;  // it ends with the matrix
 };
 
-/// A tile that is loaded into registers.
-struct NotedLoad {
-    std::size_t bytes = 0;
-    bool can_pass_ring = false;
-    MemberNumber member;
-};
-
 /// A matrix of whole tiles.
 struct NotedWhole {
     MemberNumber member;
@@ -46,7 +39,6 @@ struct PlanNotes {
     std::vector<MemberNumber> places;    // outputs whose tiles the program goes through
     std::vector<MemberNumber> matrices;  // of which it uses the matrix of a place's batch
     std::vector<MemberNumber> held_members;
-    std::vector<NotedLoad> loads;
     std::vector<NotedWhole> whole;
     bool gathers = false;    // a stream has rows that a vector names
     bool reads_row = false;  // of a place

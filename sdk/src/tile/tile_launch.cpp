@@ -15,8 +15,6 @@ namespace {
 constexpr std::string_view operation = "tile::launch";
 constexpr std::size_t alignment = 1024;  // of the ring: what the widest swizzle repeats after
 constexpr std::size_t bytes_of_barriers = std::size_t{2} * (most_stages + most_held) * sizeof(std::uint64_t);
-/// In bytes: many small CTAs hide the latency of smaller loads better.
-constexpr std::size_t least_in_ring = std::size_t{8} * 1024;
 constexpr int copied_stages = 4;  // on mma.sync: more only keep other CTAs away
 
 /// Returns true if the kernel's code for the current device is not empty.
@@ -98,13 +96,6 @@ constexpr std::size_t rounded_up(std::size_t bytes, std::size_t multiple)
     return (bytes + multiple - 1) / multiple * multiple;
 }
 
-/// What an SM has of shared memory for one of `ctas` CTAs: each takes 1 KiB more than it asks for.
-std::size_t share_of(const DeviceProperties& device, std::size_t ctas)
-{
-    constexpr std::size_t reserved = 1024;
-    return (device.shared_memory_per_block_bytes + reserved) / ctas - reserved;
-}
-
 /// Divides shared memory for a program with streams. @throws Error  `launch_refused` if two steps do not fit
 SharedMemory with_streams(const Plan& plan, const DeviceProperties& device, std::size_t wished,
                           std::size_t barrier_bytes, const std::source_location& caller)
@@ -131,42 +122,6 @@ SharedMemory with_streams(const Plan& plan, const DeviceProperties& device, std:
             .stage_bytes = static_cast<std::uint32_t>(plan.stage_bytes),
             .stages = static_cast<std::int32_t>(stages),
             .bytes = static_cast<std::uint32_t>(ring + stages * plan.stage_bytes + barrier_bytes)};
-}
-
-/// Divides shared memory for a program whose loads pass through the ring: for two CTAs per SM, so that one computes while the other
-/// exchanges. With three, softmax of 8192 columns was 4 % slower on an H200. No stages if two do not fit.
-SharedMemory with_loads(const Plan& plan, const DeviceProperties& device)
-{
-    constexpr std::size_t most_ctas = 2;
-    const std::size_t ring = rounded_up(plan.scratch_bytes, alignment);
-    const std::size_t slot = rounded_up(plan.load_bytes, 128);
-    for (std::size_t ctas = most_ctas; ctas > 0; --ctas) {
-        const std::size_t share = share_of(device, ctas);
-        const std::size_t fit = share > ring + bytes_of_barriers ? (share - ring - bytes_of_barriers) / slot : 0;
-        const std::size_t stages = std::min(fit, std::size_t{most_stages});
-        if (stages >= 2) {
-            return {.held = static_cast<std::uint32_t>(ring),
-                    .ring = static_cast<std::uint32_t>(ring),
-                    .stage_bytes = static_cast<std::uint32_t>(slot),
-                    .stages = static_cast<std::int32_t>(stages),
-                    .bytes = static_cast<std::uint32_t>(ring + stages * slot + bytes_of_barriers),
-                    .loads_in_ring = true};
-        }
-    }
-    return {};
-}
-
-/// Returns how many CTAs an SM holds at once, at least 1.
-unsigned resident(const Candidate& candidate, std::size_t shared_bytes)
-{
-    int ctas = 0;
-    if (cudaFuncSetAttribute(candidate.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(shared_bytes)) != cudaSuccess ||
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&ctas, candidate.kernel, candidate.threads, shared_bytes) !=
-            cudaSuccess) {
-        tessera::detail::forget(cudaGetLastError());
-    }
-    return static_cast<unsigned>(std::max(ctas, 1));
 }
 
 constexpr std::string_view not_by_tma =
@@ -404,12 +359,6 @@ Choice choose(const Plan& plan, const PlanWithTensorMemory& tcgen05_plan, Stream
         }
         return chosen(Instructions::wgmma, with_streams(plan, device, wished(most_stages), bytes_of_barriers, caller),
                       std::min(tiles, sms));
-    }
-    if (has_roles && !streams && plan.load_bytes >= least_in_ring && plan.loads_in_ring) {
-        const SharedMemory memory = with_loads(plan, device);
-        if (memory.stages > 0) {
-            return chosen(Instructions::wgmma, memory, std::min(tiles, sms * resident(candidates.wgmma, memory.bytes)));
-        }
     }
     if (streams && device.compute_capability_major == 9) {
         report.reason =

@@ -67,8 +67,6 @@ struct Machine {
     static constexpr int other_warps = Multiplies == Instructions::mma_sync ? 0
                                        : Multiplies == Instructions::wgmma  ? 1
                                                                             : 2;
-    /// Tiles that are loaded into registers may come through the ring.
-    static constexpr bool has_ring = Multiplies == Instructions::wgmma && (Part == Role::load || Part == Role::compute);
     static constexpr int all_threads = threads + 32 * other_warps;
     static_assert(
         warps_m >= 1 && warps_n >= 1 && threads <= 1024 - 32,
@@ -115,7 +113,6 @@ struct RingState {
     std::uint32_t shared = 0;       // where stages begin, as a shared address
     std::uint32_t stage_bytes = 0;  // from one to the next
     int stages = 0;
-    bool has_loads = false;  // `Input::load` gets its tile through the ring
     TileBarriers* barriers = nullptr;
     int slot = 0;
     std::uint32_t parity = 0;       // of the slot's next completion

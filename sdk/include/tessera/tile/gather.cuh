@@ -48,9 +48,6 @@ public:
         using Layout = detail::LoadedLayout<Machine, Gathered>;
         Tile<element_type, rows, columns, Layout> tile;
         const detail::Spot spot = detail::spot_at(*this, at);
-        if constexpr (Machine::is_planned) {
-            detail::note_load<NoPassing>(view_->memory());
-        }
         if constexpr (Layout::registers > 0) {
             load_values<detail::edges_of<Machine, Gathered>()>(tile, spot, element_type(outside));
         }
@@ -94,17 +91,6 @@ public:
     }
 
 private:
-    /// Rows from anywhere do not pass through the ring.
-    struct NoPassing {
-        static constexpr int bytes = rows * columns * static_cast<int>(sizeof(element_type));
-        static constexpr bool exists = false;
-        template <class Memory>
-        static bool can_pass(const Memory&)
-        {
-            return false;
-        }
-    };
-
     template <detail::Edges At, class Layout>
     __device__ void load_values(Tile<element_type, rows, columns, Layout>& tile, const detail::Spot& spot,
                                 element_type outside) const

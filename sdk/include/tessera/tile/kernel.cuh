@@ -126,7 +126,6 @@ __device__ __forceinline__ void run_program(const Program& program, const Shared
     ring.held = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile_shared_memory)) + memory.held;
     ring.stage_bytes = memory.stage_bytes;
     ring.stages = memory.stages;
-    ring.has_loads = memory.loads_in_ring;
     if constexpr (With == Instructions::mma_sync) {
         program(Cta<Machine<With, Role::all, hints>>(ring));
     } else {

@@ -159,6 +159,22 @@ struct VectorsOf {
     static constexpr int length = bytes > 16 ? 16 / static_cast<int>(sizeof(T)) : Layout::vector;
     static constexpr int count = Layout::registers / length;
     using Vector = Neighbours<T, length>;
+    /// Values of 32 bytes: two lanes have four vectors side by side. Moved as the lanes have them, an instruction has every second
+    /// vector, and half of each sector.
+    static constexpr bool in_pairs = bytes == 32 && Layout::is_full && Layout::in_row % 2 == 0;
+
+    /// Returns where a lane moves vector `i` if a pair of lanes moves neighbours by each instruction: columns from the lane's own.
+    __device__ static int shift_in_pair(int i) { return i % 2 * 2 * length - static_cast<int>(lane() % 2) * length; }
+    /// Exchanges vectors between two lanes: from the first two and the last two of four to the even and the odd ones, and back.
+    __device__ static void exchange_in_pair(Vector& first, Vector& second)
+    {
+        const bool odd = lane() % 2 != 0;
+#pragma unroll
+        for (int j = 0; j < length; ++j) {
+            const T received = __shfl_xor_sync(~0U, odd ? first.of[j] : second.of[j], 1);
+            (odd ? first.of[j] : second.of[j]) = received;
+        }
+    }
 };
 
 /// Loads a thread's values of a tile.
@@ -171,6 +187,26 @@ __device__ __forceinline__ void load_values(Tile<T, R, C, Layout>& tile, const M
     if constexpr (requires { Layout::vector; } && Memory<Element, Order>::row_major) {
         using Vectors = VectorsOf<T, Layout>;
         using Vector = typename Vectors::Vector;
+        if constexpr (Vectors::in_pairs) {
+            if (memory.in_vectors && window.has_all()) {
+                Vector vectors[Vectors::count];
+#pragma unroll
+                for (int i = 0; i < Vectors::count; ++i) {
+                    const int own = i / 2 * Layout::vector;
+                    vectors[i] =
+                        Vector::load(window.at(Layout::row(own), Layout::column(own) + Vectors::shift_in_pair(i)));
+                }
+#pragma unroll
+                for (int i = 0; i < Vectors::count; i += 2) {
+                    Vectors::exchange_in_pair(vectors[i], vectors[i + 1]);
+                }
+#pragma unroll
+                for (int i = 0; i < Layout::registers; ++i) {
+                    values[i] = vectors[i / Vectors::length].of[i % Vectors::length];
+                }
+                return;
+            }
+        }
         if (has_vectors<At, Vectors::length>(memory)) {
             Vector vectors[Vectors::count];  // all are under way before the first is used
 #pragma unroll
@@ -198,82 +234,6 @@ __device__ __forceinline__ void load_values(Tile<T, R, C, Layout>& tile, const M
             values[i] = *window.at(Layout::row(i), Layout::column(i));
         }
     }
-}
-
-/// A tile as it passes through a slot of the ring: its rows, one after the other.
-template <class T, int R, int C, class Order>
-struct PassingTile {
-    static constexpr int row_bytes = C * static_cast<int>(sizeof(T));
-    static constexpr int bytes = R * row_bytes;
-    static constexpr bool exists = std::is_same_v<Order, RowMajor> && row_bytes % 16 == 0 && bytes <= 64 * 1024;
-
-    /// True if all rows are whole pieces of 16 bytes.
-    template <class Element>
-    static bool can_pass(const Memory<Element, Order>& memory)
-    {
-        return exists && memory.in_vectors && memory.columns * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;
-    }
-};
-
-/// Asks for a tile, row by row, for the ring's next slot. Called by the whole warp that loads.
-template <Edges At, class T, int R, int C, class Element, class Order>
-__device__ __forceinline__ void request_values(RingState& ring, const Memory<Element, Order>& memory, const Spot& spot)
-{
-    using Passing = PassingTile<T, R, C, Order>;
-    const auto window = window_of<At, R, C>(memory, spot);
-    wait_until_empty(ring);
-    if (elect_one()) {
-        const Barrier full(ring.barriers->full[ring.slot], *ring.published);
-        const int rows = window.rows > 0 && window.columns > 0 ? window.rows : 0;
-        const auto row_bytes = static_cast<std::uint32_t>(window.columns * static_cast<int>(sizeof(T)));
-        full.arrive_and_expect(static_cast<std::uint32_t>(rows) * row_bytes);
-        auto* const to = static_cast<std::byte*>(__cvta_shared_to_generic(slot_address(ring)));
-        if (rows > 0 && window.columns == C && window.leading_dimension == C) {
-            cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, window.first,
-                                     static_cast<std::uint32_t>(rows) * row_bytes, full.bytes().word());
-        } else {
-#pragma unroll 1
-            for (int row = 0; row < rows; ++row) {
-                cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global,
-                                         to + row * Passing::row_bytes, window.at(row, 0), row_bytes,
-                                         full.bytes().word());
-            }
-        }
-    }
-    __syncwarp();
-    advance(ring);
-}
-
-/// Reads a thread's values of a tile from the ring's next slot, and frees it.
-template <class Machine, Edges At, class T, int R, int C, class Layout, class Element, class Order>
-__device__ __forceinline__ void receive_values(Tile<T, R, C, Layout>& tile, RingState& ring,
-                                               const Memory<Element, Order>& memory, const Spot& spot, T outside)
-{
-    using Vectors = VectorsOf<T, Layout>;
-    using Vector = typename Vectors::Vector;
-    const auto window = window_of<At, R, C>(memory, spot);
-    const bool inside = window.has_all();
-    wait_until_full(ring);
-    const auto* const from = static_cast<const T*>(__cvta_shared_to_generic(slot_address(ring)));
-    auto& values = Access::values(tile);
-#pragma unroll
-    for (int i = 0; i < Vectors::count; ++i) {
-        const int first = i * Vectors::length;
-        Vector vector;
-#pragma unroll
-        for (int j = 0; j < Vectors::length; ++j) {
-            vector.of[j] = outside;
-        }
-        if (Layout::exists(first) && (inside || window.has(Layout::row(first), Layout::column(first)))) {
-            vector = Vector::load(from + Layout::row(first) * C + Layout::column(first));
-        }
-#pragma unroll
-        for (int j = 0; j < Vectors::length; ++j) {
-            values[first + j] = vector.of[j];
-        }
-    }
-    release<Machine>(ring, ring.slot);
-    advance(ring);
 }
 
 /// Exchanges between the four lanes that have neighbouring columns: lane q gets word q of each of them.
@@ -356,6 +316,24 @@ __device__ __forceinline__ void store_values(const Tile<T, R, C, Layout>& tile, 
     if constexpr (requires { Layout::vector; } && Memory<T, Order>::row_major) {
         using Vectors = VectorsOf<T, Layout>;
         using Vector = typename Vectors::Vector;
+        if constexpr (Vectors::in_pairs) {
+            if (memory.in_vectors && window.has_all()) {
+#pragma unroll
+                for (int own = 0; own < Layout::registers; own += Layout::vector) {
+                    Vector vectors[2];
+#pragma unroll
+                    for (int j = 0; j < Layout::vector; ++j) {
+                        vectors[j / Vectors::length].of[j % Vectors::length] = values[own + j];
+                    }
+                    Vectors::exchange_in_pair(vectors[0], vectors[1]);
+#pragma unroll
+                    for (int i = 0; i < 2; ++i) {
+                        vectors[i].store(window.at(Layout::row(own), Layout::column(own) + Vectors::shift_in_pair(i)));
+                    }
+                }
+                return;
+            }
+        }
         if (has_vectors<At, Vectors::length>(memory)) {
 #pragma unroll
             for (int i = 0; i < Vectors::count; ++i) {

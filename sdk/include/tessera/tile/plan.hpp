@@ -32,7 +32,6 @@ struct SharedMemory {
     std::uint32_t stage_bytes = 0;  // of each
     std::int32_t stages = 0;
     std::uint32_t bytes = 0;     // of all
-    bool loads_in_ring = false;  // `Input::load` gets its tile through the ring
 };
 
 /// Stages of a ring at most.
@@ -71,15 +70,6 @@ struct Plan {
     bool other_grids = false;      // outputs have other rows and columns of tiles
 
     void need_scratch(std::size_t bytes) noexcept { scratch_bytes = bytes > scratch_bytes ? bytes : scratch_bytes; }
-    // Loads that pass through the ring if the program has no streams.
-    std::size_t load_bytes = 0;  // of the largest
-    bool loads_in_ring = true;   // all can
-
-    void note_load(std::size_t bytes, bool can_pass_ring) noexcept
-    {
-        load_bytes = bytes > load_bytes ? bytes : load_bytes;
-        loads_in_ring = loads_in_ring && can_pass_ring;
-    }
     void note_places(std::int64_t rows, std::int64_t columns, std::int64_t matrices) noexcept
     {
         const std::int64_t count = rows * columns * matrices;
@@ -250,17 +240,6 @@ TESSERA_DETAIL_HOST_DEVICE inline void note_gather()
 #ifndef __CUDA_ARCH__
     if (Plan* const plan = planning()) {
         plan->gathers = true;
-    }
-#endif
-}
-
-/// Notes a tile that is loaded into registers. `Passing` is its `PassingTile`.
-template <class Passing, class Memory>
-TESSERA_DETAIL_HOST_DEVICE inline void note_load([[maybe_unused]] const Memory& memory)
-{
-#ifndef __CUDA_ARCH__
-    if (Plan* const plan = planning()) {
-        plan->note_load(static_cast<std::size_t>(Passing::bytes), Passing::can_pass(memory));
     }
 #endif
 }

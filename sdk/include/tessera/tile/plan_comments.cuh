@@ -64,12 +64,6 @@ __device__ __forceinline__ void note_held_band(int) {}  // the kernel checks it
 
 __device__ __forceinline__ void note_gather() { asm volatile("// tessera.gather" ::); }
 
-template <class Passing, class Memory>
-__device__ __forceinline__ void note_load(const Memory& memory)
-{
-    asm volatile("// tessera.load %0 %1 %2" ::"n"(Passing::bytes), "n"(Passing::exists ? 1 : 0), "r"(memory.device));
-}
-
 template <std::size_t Bytes, class... Bands>
 __device__ __forceinline__ void note_stream(const Bands&... bands)
 {

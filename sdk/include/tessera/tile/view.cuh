@@ -196,22 +196,9 @@ public:
             "tessera: an input is loaded at a place of its own shape: the input's tiles have other rows or columns "
             "than the output's");
         using Layout = detail::LoadedLayout<Machine, Input>;
-        using Passing = detail::PassingTile<T, Rows, Columns, Order>;
         constexpr detail::Edges edges = detail::edges_of<Machine, Input>();
         Tile<T, Rows, Columns, Layout> tile;
         const detail::Spot spot = detail::spot_at(*this, at);
-        if constexpr (Machine::role == detail::Role::plan) {
-            detail::note_load<Passing>(memory());
-        } else if constexpr (Machine::has_ring && Passing::exists) {
-            if (at.ring().has_loads) {
-                if constexpr (Machine::role == detail::Role::load) {
-                    detail::request_values<edges, T, Rows, Columns>(at.ring(), memory(), spot);
-                } else {
-                    detail::receive_values<Machine, edges>(tile, at.ring(), memory(), spot, T(outside));
-                }
-                return tile;
-            }
-        }
         if constexpr (Layout::registers > 0) {
             detail::load_values<edges>(tile, memory(), spot, T(outside));
         }
