@@ -11,6 +11,7 @@ template HopperKernel hopper_kernel<Tile128x64, 2>();
 template HopperKernel hopper_kernel<Alternating64x64, 2>();
 template HopperKernel hopper_kernel<Alternating64x32, 2>();
 template HopperKernel hopper_kernel<Tile64x112, 2>();
+template HopperKernel hopper_kernel<Tile64x96, 2>();
 template HopperKernel hopper_kernel<Light64x64, 2>();
 template HopperKernel hopper_kernel<Light64x32, 2>();
 template HopperKernel hopper_kernel<Light64x16, 2>();

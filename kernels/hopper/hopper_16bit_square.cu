@@ -8,5 +8,6 @@ template HopperKernel hopper_kernel<Tile128x144, 2>();
 template HopperKernel hopper_kernel<Tile128x128, 2>();
 template HopperKernel hopper_kernel<PingPong128x128, 2>();
 template HopperKernel hopper_kernel<PingPong64x256, 2>();
+template HopperKernel hopper_kernel<PingPong64x192, 2>();
 
 }  // namespace tessera::kernels::detail

@@ -191,6 +191,8 @@ TESSERA_HOPPER_CONFIG(PingPong128x128, .tile_m = 128, .tile_n = 128, .consumers 
                       .schedule = HopperSchedule::ping_pong, .stages = 6, .load_registers = 24);
 TESSERA_HOPPER_CONFIG(PingPong64x256, .tile_m = 64, .tile_n = 256, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 4, .load_registers = 24);
+TESSERA_HOPPER_CONFIG(PingPong64x192, .tile_m = 64, .tile_n = 192, .consumers = 2,
+                      .schedule = HopperSchedule::ping_pong, .stages = 6);
 TESSERA_HOPPER_CONFIG(PingPong64x128, .tile_m = 64, .tile_n = 128, .consumers = 2,
                       .schedule = HopperSchedule::ping_pong, .stages = 8);
 TESSERA_HOPPER_CONFIG(Tile128x72, .tile_m = 128, .tile_n = 72, .consumers = 2, .schedule = HopperSchedule::cooperative,
@@ -206,6 +208,8 @@ TESSERA_HOPPER_CONFIG(Tile128x64, .tile_m = 128, .tile_n = 64, .consumers = 2, .
 // For an operand that streams from memory through all SMs: 128 of these tiles are 14336 rows.
 TESSERA_HOPPER_CONFIG(Tile64x112, .tile_m = 64, .tile_n = 112, .consumers = 1, .schedule = HopperSchedule::cooperative,
                       .stages = 9);
+TESSERA_HOPPER_CONFIG(Tile64x96, .tile_m = 64, .tile_n = 96, .consumers = 1, .schedule = HopperSchedule::cooperative,
+                      .stages = 10);
 // Two CTAs per SM, for products that last microseconds and for products that stream one operand.
 TESSERA_HOPPER_CONFIG(Light64x64, .tile_m = 64, .tile_n = 64, .consumers = 1, .schedule = HopperSchedule::cooperative,
                       .stages = 6, .ctas = 2);

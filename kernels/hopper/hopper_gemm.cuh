@@ -206,7 +206,8 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
         if constexpr (config.moves_registers()) {
             take_registers<config.consumer_registers()>();
         }
-        detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, warpgroup - 1, published);
+        detail::consume<Config, ElementBytes>(arguments, with_known_address(shared), queue, cluster, warpgroup - 1,
+                                              published);
     }
     // A CTA must outlive its peers' accesses to it. Its loader stays until all slots are free, which needs their
     // arrivals.

@@ -32,8 +32,9 @@ std::span<const HopperKernel> hopper_kernels([[maybe_unused]] std::size_t elemen
                             Light64x64, Light64x16>();
         case 2:
             return table_of<2, Tile128x256, Tile128x192, PingPong128x168, Tile128x144, Tile128x128, PingPong128x128,
-                            PingPong64x256, PingPong64x128, Tile128x80, Tile128x72, Tile128x64, Alternating64x64,
-                            Alternating64x32, Tile64x112, Light64x64, Light64x32, Light64x16>();
+                            PingPong64x256, PingPong64x192, PingPong64x128, Tile128x80, Tile128x72, Tile128x64,
+                            Alternating64x64, Alternating64x32, Tile64x112, Tile64x96, Light64x64, Light64x32,
+                            Light64x16>();
         case 4: return table_of<4, Tile128x256, Tile256x128, Tile128x128, Tile128x64, Light64x64, Light64x16>();
         default: break;
     }

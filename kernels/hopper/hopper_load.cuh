@@ -152,9 +152,7 @@ public:
                                                HopperQueue queue, const ClusterGrid& cluster,
                                                BarriersPublishedToCluster published)
     {
-        // Through a shuffle, because the compiler would recompute the address of shared memory at each use.
-        const auto address = of_first_lane(static_cast<std::uint32_t>(__cvta_generic_to_shared(&shared_memory)));
-        auto& shared = *static_cast<HopperShared<Config>*>(__cvta_shared_to_generic(address));
+        auto& shared = with_known_address(shared_memory);
         if (!elect_one()) {
             exit_thread();
         }

@@ -55,12 +55,14 @@ struct HopperOperands {
     WgmmaDescriptor<LayoutB> b;
 };
 
-/// Returns the operands in the stage of the consumer's next slot, given those in the first stage. Call it before the
-/// wait for the slot: the time between that wait and the first instruction is on the critical path of small products.
+/// Returns the operands in the stage of the consumer's slot after the next `skipped` ones, given those in the first stage. Call
+/// it before the wait for the slot: the time between that wait and the first instruction is on the critical path of small
+/// products.
 template <class Config, class Operands>
-__device__ __forceinline__ Operands next_operands(const RingConsumer<HopperRing<Config>>& ring, const Operands& first)
+__device__ __forceinline__ Operands next_operands(const RingConsumer<HopperRing<Config>>& ring, const Operands& first,
+                                                  std::uint32_t skipped = 0)
 {
-    const std::uint32_t offset = ring.next_index() * Config::config.stage_bytes();
+    const std::uint32_t offset = ring.next_index(skipped) * Config::config.stage_bytes();
     return {made_uniform(first.a.advanced(offset)), made_uniform(first.b.advanced(offset))};
 }
 
@@ -80,9 +82,12 @@ struct HopperOperand {
 };
 
 /// Multiplies one stage; its instructions form one wgmma group. `first` overwrites the accumulators.
-template <class Config, WgmmaTypes Types, class LayoutA, class LayoutB, int Blocks, int Registers>
+/// @param look_ahead  prepares the next stage. A warp waits with each wgmma until the tensor core takes it, so what is between two
+///                    of them costs little, and what is behind the last one leaves the tensor core idle
+template <class Config, WgmmaTypes Types, class LayoutA, class LayoutB, int Blocks, int Registers, class LookAhead>
 __device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Registers],
-                                               const HopperOperands<LayoutA, LayoutB>& operands, bool first)
+                                               const HopperOperands<LayoutA, LayoutB> operands, bool first,
+                                               LookAhead&& look_ahead)
 {
     constexpr unsigned k_of_instruction = 32 / wgmma_element_bytes<Types>;
     constexpr std::uint32_t step_a = LayoutA::k_offset(k_of_instruction);
@@ -91,6 +96,9 @@ __device__ __forceinline__ void multiply_stage(float (&accumulators)[Blocks][Reg
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
+        if (k == 2) {
+            look_ahead();
+        }
 #pragma unroll
         for (int block = 0; block < Blocks; ++block) {
             wgmma<Types, Config::config.tile_n>(accumulators[block],
@@ -138,13 +146,17 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
     constexpr std::uint32_t stride = Config::config.stages_in_turn();
 
     auto operands = next_operands<Config>(ring, in_first_stage);
+    bool is_filled = false;  // the next slot. Behind the last stage, it is looked at for nothing
+    const auto look_ahead = [&] {
+        operands = next_operands<Config>(ring, in_first_stage, stride - 1);
+        is_filled = ring.is_filled(stride - 1);
+    };
     auto previous = ring.wait();
-    multiply_stage<Config, Types>(accumulators, operands, true);
+    multiply_stage<Config, Types>(accumulators, operands, true, look_ahead);
     for (std::uint32_t stage = stride; stage < stages; stage += stride) {
         skip_slots_of_others<Config>(ring);
-        operands = next_operands<Config>(ring, in_first_stage);
-        auto slot = ring.wait();
-        multiply_stage<Config, Types>(accumulators, operands, false);
+        auto slot = ring.wait(is_filled);
+        multiply_stage<Config, Types>(accumulators, operands, false, look_ahead);
         wgmma_wait<1>();  // the tensor core has read the previous stage
         releaser.release(std::move(previous));
         previous = std::move(slot);

@@ -51,6 +51,15 @@ __device__ __forceinline__ CtaRank sharer_of_slot(const ClusterGrid& cluster, st
     return cluster.at(other < cluster.row() ? other : other + 1, cluster.column());
 }
 
+/// Returns the same object in shared memory, by an address that went through a shuffle: the compiler would compute it again at
+/// each use, from the number of the CTA in its cluster, which takes as long as a small wgmma.
+template <class Shared>
+__device__ __forceinline__ Shared& with_known_address(Shared& shared)
+{
+    const auto address = of_first_lane(static_cast<std::uint32_t>(__cvta_generic_to_shared(&shared)));
+    return *static_cast<Shared*>(__cvta_shared_to_generic(address));
+}
+
 /// Byte offset of a 16-byte chunk in a buffer of rows of 128 bytes with 128-byte swizzle.
 __device__ __forceinline__ unsigned hopper_swizzled(unsigned row, unsigned chunk)
 {

@@ -268,10 +268,12 @@ public:
         }
     }
 
-    /// Returns true if the phase is complete now. May return false although it is.
+    /// Returns true if the phase is complete now, and does not wait: what its completers did is visible then, as after `wait`.
+    /// False says nothing.
     __device__ bool try_wait(PhaseParity parity) const
     {
-        return cuda::ptx::mbarrier_try_wait_parity(word_, static_cast<std::uint32_t>(parity));
+        // Not PTX's try_wait, which may wait for microseconds.
+        return cuda::ptx::mbarrier_test_wait_parity(word_, static_cast<std::uint32_t>(parity));
     }
 
     /// Arrives once and announces `bytes` that will be written to shared memory asynchronously (release at CTA scope).

@@ -134,6 +134,15 @@ public:
             parity_ ^= 1U;
         }
     }
+    /// Returns the position behind the next `count` slots, which are few.
+    __device__ RingPosition behind(std::uint32_t count) const
+    {
+        auto position = *this;
+        for (; count > 0; --count) {
+            position.advance();
+        }
+        return position;
+    }
     /// Skips `count` slots that others handle.
     __device__ void skip(std::uint32_t count)
     {
@@ -529,10 +538,27 @@ public:
     /// Waits until the next slot is filled, and returns it. Called by the whole warp: see `Barrier::wait`.
     [[nodiscard("tessera: a slot that was waited for must be released")]] __device__ ReadSlot<Ring> wait()
     {
+        return wait(false);
+    }
+    /// Does the same after a look ahead.
+    /// @param is_filled  what `is_filled` returned for this slot: if true, there is nothing to wait for
+    [[nodiscard("tessera: a slot that was waited for must be released")]] __device__ ReadSlot<Ring> wait(bool is_filled)
+    {
         const std::uint32_t index = position_.index();
-        Barrier<typename Ring::Full>(ring_->full_[index], published_).wait(position_.full());
+        if (!is_filled) {
+            Barrier<typename Ring::Full>(ring_->full_[index], published_).wait(position_.full());
+        }
         position_.advance();
         return {ring_, index, published_};
+    }
+
+    /// Returns true if the slot after the next `skipped` ones is filled now, and does not wait. A wait for it then costs nothing,
+    /// however long a barrier takes to answer. Called by the whole warp, whose lanes may get different answers.
+    __device__ bool is_filled(std::uint32_t skipped = 0) const
+    {
+        const auto position = position_.behind(skipped);
+        const Barrier<typename Ring::Full> full(ring_->full_[position.index()], published_);
+        return full.try_wait(position.full());
     }
 
     /// Waits until the next `count` slots are filled, and returns them as one. Called by the whole warp.
@@ -557,8 +583,12 @@ public:
         }
     }
 
-    /// Returns the slot that `wait` returns next.
-    __device__ std::uint32_t next_index() const { return position_.index(); }
+    /// Returns the slot that `wait` returns after the next `skipped` ones.
+    __device__ std::uint32_t next_index(std::uint32_t skipped = 0) const
+    {
+        const auto position = position_.behind(skipped);
+        return position.index();
+    }
     /// Leaves `count` slots to other consumers of the same ring. Before the caller waits for such a slot's next filling, it
     /// must know from them that this one is complete: the barrier's parity cannot tell one filling from the next but one.
     __device__ void skip(std::uint32_t count) { position_.skip(count); }

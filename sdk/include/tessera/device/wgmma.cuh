@@ -139,13 +139,21 @@ namespace detail {
 #define TESSERA_DETAIL_S80 "%40, %41, p, 1, 1"
 #define TESSERA_DETAIL_P80 "%42"
 #define TESSERA_DETAIL_T80 ", %43, %44"
-#define TESSERA_DETAIL_D112 \
+#define TESSERA_DETAIL_D96 \
     TESSERA_DETAIL_D80, \
-    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+    "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
+#define TESSERA_DETAIL_R96 \
+    TESSERA_DETAIL_R80 \
+    ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define TESSERA_DETAIL_S96 "%48, %49, p, 1, 1"
+#define TESSERA_DETAIL_P96 "%50"
+#define TESSERA_DETAIL_T96 ", %51, %52"
+#define TESSERA_DETAIL_D112 \
+    TESSERA_DETAIL_D96, \
     "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
 #define TESSERA_DETAIL_R112 \
-    TESSERA_DETAIL_R80 \
-    ", %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55"
+    TESSERA_DETAIL_R96 \
+    ", %48, %49, %50, %51, %52, %53, %54, %55"
 #define TESSERA_DETAIL_S112 "%56, %57, p, 1, 1"
 #define TESSERA_DETAIL_P112 "%58"
 #define TESSERA_DETAIL_T112 ", %59, %60"
@@ -257,7 +265,7 @@ namespace detail {
 /// warpgroup, converged, between `wgmma_fence` and `wgmma_commit`.
 ///
 /// @tparam Types      element types of A and B
-/// @tparam Columns    N: 8, 16, 32, 64, 72, 80, 112, 128, 144, 168, 192 or 256
+/// @tparam Columns    N: 8, 16, 32, 64, 72, 80, 96, 112, 128, 144, 168, 192 or 256
 /// @param d           the thread's registers of D
 /// @param a, b        descriptors of the operands, see smem_descriptor.hpp. Their layouts say which way they are contiguous:
 ///                    other than along K only for f16 and bf16
@@ -276,9 +284,9 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], SmemDescriptor<Te
     static_assert(tile_a.rows >= wgmma_m && tile_b.rows >= Columns,
                   "tessera: wgmma reads 64 rows of A and `Columns` rows of B, and the tile has fewer");
     static_assert(Columns == 8 || Columns == 16 || Columns == 32 || Columns == 64 || Columns == 72 || Columns == 80 ||
-                      Columns == 112 || Columns == 128 || Columns == 144 || Columns == 168 || Columns == 192 ||
-                      Columns == 256,
-                  "tessera: this wgmma supports N = 8, 16, 32, 64, 72, 80, 112, 128, 144, 168, 192, 256");
+                      Columns == 96 || Columns == 112 || Columns == 128 || Columns == 144 || Columns == 168 ||
+                      Columns == 192 || Columns == 256,
+                  "tessera: this wgmma supports N = 8, 16, 32, 64, 72, 80, 96, 112, 128, 144, 168, 192, 256");
     static_assert((MajorA == Major::k && MajorB == Major::k) || Types == WgmmaTypes::f16 || Types == WgmmaTypes::bf16,
                   "tessera: wgmma takes an M- or N-major operand of f16 or bf16 only: other types must be K-major");
     [[maybe_unused]] constexpr int major_a = static_cast<int>(MajorA);
@@ -289,6 +297,7 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], SmemDescriptor<Te
     TESSERA_DETAIL_TYPES(64)
     TESSERA_DETAIL_TYPES(72)
     TESSERA_DETAIL_TYPES(80)
+    TESSERA_DETAIL_TYPES(96)
     TESSERA_DETAIL_TYPES(112)
     TESSERA_DETAIL_TYPES(128)
     TESSERA_DETAIL_TYPES(144)
@@ -354,6 +363,11 @@ __device__ __forceinline__ void wgmma(float (&d)[Columns / 2], const std::uint32
 #undef TESSERA_DETAIL_S80
 #undef TESSERA_DETAIL_P80
 #undef TESSERA_DETAIL_T80
+#undef TESSERA_DETAIL_D96
+#undef TESSERA_DETAIL_R96
+#undef TESSERA_DETAIL_S96
+#undef TESSERA_DETAIL_P96
+#undef TESSERA_DETAIL_T96
 #undef TESSERA_DETAIL_D112
 #undef TESSERA_DETAIL_R112
 #undef TESSERA_DETAIL_S112

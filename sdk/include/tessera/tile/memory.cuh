@@ -160,19 +160,36 @@ struct VectorsOf {
     static constexpr int count = Layout::registers / length;
     using Vector = Neighbours<T, length>;
     /// Values of 32 bytes: two lanes have four vectors side by side. Moved as the lanes have them, an instruction has every second
-    /// vector, and half of each sector.
+    /// vector, and half of each sector. So a pair of lanes moves neighbours by each instruction.
     static constexpr bool in_pairs = bytes == 32 && Layout::is_full && Layout::in_row % 2 == 0;
 
-    /// Returns where a lane moves vector `i` if a pair of lanes moves neighbours by each instruction: columns from the lane's own.
-    __device__ static int shift_in_pair(int i) { return i % 2 * 2 * length - static_cast<int>(lane() % 2) * length; }
-    /// Exchanges vectors between two lanes: from the first two and the last two of four to the even and the odd ones, and back.
-    __device__ static void exchange_in_pair(Vector& first, Vector& second)
+    /// True if the lane moves vector `i` of a whole tile, from or to (`row`, `column`).
+    __device__ static bool exists(int i) { return Layout::exists(i * length); }
+    __device__ static int row(int i) { return Layout::row(i * length); }
+    __device__ static int column(int i)
     {
-        const bool odd = lane() % 2 != 0;
+        if constexpr (in_pairs) {
+            const int of_pair = i % 2 * 2 - static_cast<int>(lane() % 2);
+            return Layout::column(i / 2 * Layout::vector) + of_pair * length;
+        } else {
+            return Layout::column(i * length);
+        }
+    }
+    /// Exchanges vectors between those that a lane moves and its own.
+    __device__ static void exchange(Vector (&vectors)[count])
+    {
+        if constexpr (in_pairs) {
+            const bool odd = lane() % 2 != 0;
 #pragma unroll
-        for (int j = 0; j < length; ++j) {
-            const T received = __shfl_xor_sync(~0U, odd ? first.of[j] : second.of[j], 1);
-            (odd ? first.of[j] : second.of[j]) = received;
+            for (int i = 0; i < count; i += 2) {
+#pragma unroll
+                for (int j = 0; j < length; ++j) {
+                    T& first = vectors[i].of[j];
+                    T& second = vectors[i + 1].of[j];
+                    const T received = __shfl_xor_sync(~0U, odd ? first : second, 1);
+                    (odd ? first : second) = received;
+                }
+            }
         }
     }
 };
@@ -187,37 +204,31 @@ __device__ __forceinline__ void load_values(Tile<T, R, C, Layout>& tile, const M
     if constexpr (requires { Layout::vector; } && Memory<Element, Order>::row_major) {
         using Vectors = VectorsOf<T, Layout>;
         using Vector = typename Vectors::Vector;
-        if constexpr (Vectors::in_pairs) {
-            if (memory.in_vectors && window.has_all()) {
-                Vector vectors[Vectors::count];
-#pragma unroll
-                for (int i = 0; i < Vectors::count; ++i) {
-                    const int own = i / 2 * Layout::vector;
-                    vectors[i] =
-                        Vector::load(window.at(Layout::row(own), Layout::column(own) + Vectors::shift_in_pair(i)));
-                }
-#pragma unroll
-                for (int i = 0; i < Vectors::count; i += 2) {
-                    Vectors::exchange_in_pair(vectors[i], vectors[i + 1]);
-                }
-#pragma unroll
-                for (int i = 0; i < Layout::registers; ++i) {
-                    values[i] = vectors[i / Vectors::length].of[i % Vectors::length];
-                }
-                return;
-            }
-        }
-        if (has_vectors<At, Vectors::length>(memory)) {
+        const bool is_whole = memory.in_vectors && window.has_all();
+        if (is_whole || has_vectors<At, Vectors::length>(memory)) {
             Vector vectors[Vectors::count];  // all are under way before the first is used
 #pragma unroll
             for (int i = 0; i < Vectors::count; ++i) {
-                const int first = i * Vectors::length;
 #pragma unroll
                 for (int j = 0; j < Vectors::length; ++j) {
                     vectors[i].of[j] = outside;
                 }
-                if (Layout::exists(first) && window.has(Layout::row(first), Layout::column(first))) {
-                    vectors[i] = Vector::load(window.at(Layout::row(first), Layout::column(first)));
+            }
+            if (is_whole) {  // the same loads, but that none has a condition
+#pragma unroll
+                for (int i = 0; i < Vectors::count; ++i) {
+                    if (Vectors::exists(i)) {
+                        vectors[i] = Vector::load(window.at(Vectors::row(i), Vectors::column(i)));
+                    }
+                }
+                Vectors::exchange(vectors);
+            } else {
+#pragma unroll
+                for (int i = 0; i < Vectors::count; ++i) {
+                    const int first = i * Vectors::length;
+                    if (Layout::exists(first) && window.has(Layout::row(first), Layout::column(first))) {
+                        vectors[i] = Vector::load(window.at(Layout::row(first), Layout::column(first)));
+                    }
                 }
             }
 #pragma unroll
@@ -316,35 +327,28 @@ __device__ __forceinline__ void store_values(const Tile<T, R, C, Layout>& tile, 
     if constexpr (requires { Layout::vector; } && Memory<T, Order>::row_major) {
         using Vectors = VectorsOf<T, Layout>;
         using Vector = typename Vectors::Vector;
-        if constexpr (Vectors::in_pairs) {
-            if (memory.in_vectors && window.has_all()) {
+        const bool is_whole = memory.in_vectors && window.has_all();
+        if (is_whole || has_vectors<At, Vectors::length>(memory)) {
+            Vector vectors[Vectors::count];
 #pragma unroll
-                for (int own = 0; own < Layout::registers; own += Layout::vector) {
-                    Vector vectors[2];
+            for (int i = 0; i < Layout::registers; ++i) {
+                vectors[i / Vectors::length].of[i % Vectors::length] = values[i];
+            }
+            if (is_whole) {
+                Vectors::exchange(vectors);
 #pragma unroll
-                    for (int j = 0; j < Layout::vector; ++j) {
-                        vectors[j / Vectors::length].of[j % Vectors::length] = values[own + j];
-                    }
-                    Vectors::exchange_in_pair(vectors[0], vectors[1]);
-#pragma unroll
-                    for (int i = 0; i < 2; ++i) {
-                        vectors[i].store(window.at(Layout::row(own), Layout::column(own) + Vectors::shift_in_pair(i)));
+                for (int i = 0; i < Vectors::count; ++i) {
+                    if (Vectors::exists(i)) {
+                        vectors[i].store(window.at(Vectors::row(i), Vectors::column(i)));
                     }
                 }
                 return;
             }
-        }
-        if (has_vectors<At, Vectors::length>(memory)) {
 #pragma unroll
             for (int i = 0; i < Vectors::count; ++i) {
                 const int first = i * Vectors::length;
-                Vector vector;
-#pragma unroll
-                for (int j = 0; j < Vectors::length; ++j) {
-                    vector.of[j] = values[first + j];
-                }
                 if (Layout::exists(first) && window.has(Layout::row(first), Layout::column(first))) {
-                    vector.store(window.at(Layout::row(first), Layout::column(first)));
+                    vectors[i].store(window.at(Layout::row(first), Layout::column(first)));
                 }
             }
             return;

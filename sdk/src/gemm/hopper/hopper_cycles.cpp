@@ -16,18 +16,18 @@ using kernels::HopperKernel;
 
 // Cycles are SM cycles, at about 1.75 GHz; docs/notes/hopper-chooser.md says where each constant comes from.
 // Measured, or given by the architecture:
-constexpr double consumer_stage_cycles = 350;          // per stage, however small the tile
+constexpr double consumer_stage_cycles = 280;          // per stage, however small the tile
 constexpr double shared_memory_bytes_per_cycle = 128;  // per SM
 // Fitted to the times of all candidates for 22 problems, some again to 170 others, on an H200 with bf16:
 constexpr double ingest_bytes_per_cycle = 70;    // that an SM can take in
 constexpr double memory_bytes_per_cycle = 2580;  // device memory, all SMs together
 constexpr double epilogue_row_cycles = 25;       // per row that a consumer writes, and per output:
 constexpr double epilogue_output_cycles = 0.04;
-constexpr double turns_cycles = 300;                // until consumers that take turns have added up their sums
+constexpr double turns_cycles = 400;                // until consumers that take turns have added up their sums
 constexpr double layers_cycles = 4000;              // cluster split-K: the CTAs exchange and sum up their parts
 constexpr double start_cycles = 3300;               // until the first stage has landed, and the end
 constexpr double pair_cycles = 400;                 // until a tile's second consumer has ended, too
-constexpr double latency_cycles = 2510;             // latency of the ring, from a free stage to the next
+constexpr double latency_cycles = 2300;             // latency of the ring, from a free stage to the next
 constexpr double multicast_bytes_per_cycle = 40;    // per CTA, if the CTAs of a cluster load for each other
 constexpr double straddled_bytes_per_cycle = 34;    // per CTA, of rows that begin inside a sector
 constexpr double straddled_line_cycles = 6;         // per SM, if they are along M or N: for each of up to 128 bytes
