@@ -51,6 +51,9 @@ struct HopperConfig {
     }
     /// Accumulator registers per thread of a consumer.
     TESSERA_DETAIL_HOST_DEVICE constexpr int accumulators() const { return consumer_m() / 64 * (tile_n / 2); }
+    /// Returns true if a consumer looks at the next stage while it multiplies one. That takes registers, and saves most where
+    /// stages are short.
+    TESSERA_DETAIL_HOST_DEVICE constexpr bool looks_ahead() const { return accumulators() < 128; }
     TESSERA_DETAIL_HOST_DEVICE constexpr int threads() const { return 128 * (consumers + 1); }
     /// Returns true if consumers take over registers from the load warpgroup. That needs one CTA per SM, which has all
     /// 65536 registers.

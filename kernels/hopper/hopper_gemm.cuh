@@ -81,13 +81,14 @@ __device__ __forceinline__ void clear_rows_not_loaded(const HopperArguments& arg
 
 /// The consumer role. Inlined, like everything that holds accumulators: the compiler serializes wgmma around calls.
 template <class Config, int ElementBytes>
-__device__ __forceinline__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared,
+__device__ __forceinline__ void consume(const HopperArguments& arguments, HopperShared<Config>& shared_memory,
                                         HopperQueue queue, const ClusterGrid& cluster, int consumer,
                                         BarriersPublishedToCluster published)
 {
     constexpr HopperConfig config = Config::config;
     constexpr bool ping_pong = config.schedule == HopperSchedule::ping_pong;
     constexpr bool alternating = config.schedule == HopperSchedule::alternating;
+    HopperShared<Config>& shared = config.looks_ahead() ? with_known_address(shared_memory) : shared_memory;
     const int consumer_row = config.schedule == HopperSchedule::cooperative ? consumer * config.consumer_m() : 0;
     clear_rows_not_loaded<Config>(arguments, shared);
     const HopperReleaser releaser(cluster, published);
@@ -206,8 +207,7 @@ __global__ void __launch_bounds__(Config::config.threads(), Config::config.ctas)
         if constexpr (config.moves_registers()) {
             take_registers<config.consumer_registers()>();
         }
-        detail::consume<Config, ElementBytes>(arguments, with_known_address(shared), queue, cluster, warpgroup - 1,
-                                              published);
+        detail::consume<Config, ElementBytes>(arguments, shared, queue, cluster, warpgroup - 1, published);
     }
     // A CTA must outlive its peers' accesses to it. Its loader stays until all slots are free, which needs their
     // arrivals.

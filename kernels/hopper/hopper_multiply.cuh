@@ -148,13 +148,18 @@ __device__ __forceinline__ void multiply_unit(float (&accumulators)[Blocks][Regi
     auto operands = next_operands<Config>(ring, in_first_stage);
     bool is_filled = false;  // the next slot. Behind the last stage, it is looked at for nothing
     const auto look_ahead = [&] {
-        operands = next_operands<Config>(ring, in_first_stage, stride - 1);
-        is_filled = ring.is_filled(stride - 1);
+        if constexpr (Config::config.looks_ahead()) {
+            operands = next_operands<Config>(ring, in_first_stage, stride - 1);
+            is_filled = ring.is_filled(stride - 1);
+        }
     };
     auto previous = ring.wait();
     multiply_stage<Config, Types>(accumulators, operands, true, look_ahead);
     for (std::uint32_t stage = stride; stage < stages; stage += stride) {
         skip_slots_of_others<Config>(ring);
+        if constexpr (!Config::config.looks_ahead()) {
+            operands = next_operands<Config>(ring, in_first_stage);
+        }
         auto slot = ring.wait(is_filled);
         multiply_stage<Config, Types>(accumulators, operands, false, look_ahead);
         wgmma_wait<1>();  // the tensor core has read the previous stage

@@ -180,7 +180,7 @@ TEST_CASE("a caller's workspace may hold anything, and a launch without one is r
         GemmCase gemm;
         gemm.m = repacks ? 1024 : 64;
         gemm.n = repacks ? 1032 : 64;
-        gemm.k = repacks ? 512 : 12288;
+        gemm.k = repacks ? 512 : 24576;
         gemm.input = ElementType::bf16;
         gemm.a.padding = repacks ? 1 : 0;
         gemm.b.padding = repacks ? 1 : 0;
