@@ -82,6 +82,7 @@ struct HopperOperand {
 };
 
 /// Multiplies one stage; its instructions form one wgmma group. `first` overwrites the accumulators.
+/// @param operands    a copy: `look_ahead` may replace the caller's
 /// @param look_ahead  prepares the next stage. A warp waits with each wgmma until the tensor core takes it, so what is between two
 ///                    of them costs little, and what is behind the last one leaves the tensor core idle
 template <class Config, WgmmaTypes Types, class LayoutA, class LayoutB, int Blocks, int Registers, class LookAhead>

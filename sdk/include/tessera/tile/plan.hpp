@@ -31,7 +31,7 @@ struct SharedMemory {
     std::uint32_t ring = 0;         // where stages begin
     std::uint32_t stage_bytes = 0;  // of each
     std::int32_t stages = 0;
-    std::uint32_t bytes = 0;     // of all
+    std::uint32_t bytes = 0;  // of all
 };
 
 /// Stages of a ring at most.

@@ -17,7 +17,7 @@ namespace {
 using kernels::HopperKernel;
 
 constexpr int max_cluster_size = 8;                     // every device of compute capability 9.0 can schedule it
-constexpr std::int64_t max_swapped_n = 256;             // beyond, no tile has all columns
+constexpr std::int64_t max_swapped_n = 128;             // beyond, a tile's height is not wasted
 constexpr std::int64_t most_waves_to_share = 8;         // beyond, the idle share of the last wave is small
 constexpr std::int64_t max_shared_stages = 0x7FFFFFFF;  // the kernel counts them in 31 bits
 constexpr std::int64_t fewest_stages_of_a_part = 4;     // fewer do not pay for summing up
