@@ -301,7 +301,7 @@ TEST_CASE("the launches of one batch share the stream's workspace in turn, also 
         return;
     }
     // One tile per product and a long sum, so that clusters share each tile.
-    Case test{.m = 64, .n = 64, .k = 16384, .levels = {2, 2}, .a = Layout::heads, .d = Layout::heads};
+    Case test{.m = 64, .n = 64, .k = 49152, .levels = {2, 2}, .a = Layout::heads, .d = Layout::heads};
     test.addend = Addend::in_place;
     GemmProblem problem = problem_of<bf16, float>(test);
     problem.has_c = true;
